@@ -1,4 +1,4 @@
-import { HEADINGS, headingOf, isFurtherContextIds, plainHeading } from "../files/columns.ts";
+import { HEADINGS, headingOf, plainHeading } from "../files/columns.ts";
 import { isUndetected } from "../files/detected-form.ts";
 import { ENCODING_NAMES, type InputFile, type SheetSeen } from "../files/input-file.ts";
 import { thousands } from "../platform/text.ts";
@@ -177,11 +177,6 @@ function ignoredWords({ ignored, ignoredHeadings = [], withoutContexts }: SheetS
   const more = ignored - ignoredHeadings.length;
   const named = ignoredHeadings.map(quoteShort).join(", ");
   const words = `${many(ignored, "column")} ignored: ${named}${more > 0 ? ` and ${thousands(more)} more` : ""}`;
-  if (ignoredHeadings.some(isFurtherContextIds)) {
-    const fix =
-      'Put the Context IDs of an option into one cell, separated by "|", or into a row each, and give the file again';
-    return `${words}. Only one column of Context IDs is read. ${fix} (bulk_add_options: with onExisting "addContexts")`;
-  }
   return withoutContexts
     ? `NO COLUMN OF CONTEXT IDS WAS READ; ${words}. If one of them holds Context IDs: columns {"contextId": HEADING}, or "contexts" where a cell holds several`
     : words;

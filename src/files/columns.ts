@@ -64,14 +64,9 @@ export function headingOf(column: string): string {
   return HEADINGS[column]?.[0] ?? column;
 }
 
-/** Returns whether a heading is that of a further column of Context IDs, such as "Context ID 2". */
-export function isFurtherContextIds(heading: string): boolean {
-  const plain = plainHeading(heading);
-  const first = plain.replace(/[#.(]*\d+\)?$/, "");
-  return (
-    first !== plain &&
-    [...(HEADINGS.contextId ?? []), ...(HEADINGS.contexts ?? [])].some((one) => plainHeading(one) === first)
-  );
+/** Returns a heading such as "Context ID 2" in its plain form, without the number. */
+export function withoutNumber(heading: string): string {
+  return plainHeading(heading).replace(/[#.(]*\d{1,2}\)?$/, "");
 }
 
 /**
@@ -104,6 +99,8 @@ export interface Header {
   /** Returns the index of a column; -1 if the file does not have it. */
   readonly at: (column: string) => number;
   readonly names: readonly string[];
+  /** The indexes of the columns of Context IDs. A sheet may have several numbered ones, such as "Context ID 2". */
+  readonly contextsAt: readonly number[];
   readonly ignored: readonly string[];
   /** The headings of columns that the caller wants to be ignored. `ignored` contains them, too. */
   readonly omitted: readonly string[];

@@ -3,7 +3,7 @@ import type { ByteSource } from "../platform/held-folder.ts";
 import { cutText, detached } from "../platform/text.ts";
 import { trimContextId } from "../spec/names-and-contexts.ts";
 import { BETWEEN_CONTEXTS, contextActionIn, contextsReader, oneText, splitter } from "./cells.ts";
-import { HEADINGS, type Header, headingOf, NONE, plainHeading, type ValidColumns } from "./columns.ts";
+import { HEADINGS, type Header, headingOf, NONE, plainHeading, type ValidColumns, withoutNumber } from "./columns.ts";
 import { bareNumber, composedHangul, DECIMAL_COMMA, damageIn } from "./damage.ts";
 import { DelimitedReader, QuoteFault, type SheetRecord } from "./delimited.ts";
 import { checkOneTable, columnCount, headerReader, isWhole, listed, similarHeading } from "./headers.ts";
@@ -28,7 +28,7 @@ import {
   sheetRows,
   unusualSeparator,
 } from "./sheet-rows.ts";
-import { certainEncoding, EncodingDetector, textOf } from "./text.ts";
+import { certainEncoding, EncodingDetector, sampleOf } from "./text.ts";
 import { isDate } from "./total-rows.ts";
 
 export interface SheetArguments {
@@ -139,7 +139,6 @@ async function sheetOf({ bytes, shape }: UndetectedSheet, { sheet, columns }: Sh
   return findSheet(bytes, sheet, (cells) => isWhole(read(cells), shape));
 }
 
-const SAMPLE = 65_536;
 const SAMPLE_RECORDS = 100;
 
 async function delimiterOf(
@@ -158,18 +157,6 @@ async function delimiterOf(
   }));
   const best = scored.reduce((one, other) => (isMore(other.score, one.score) ? other : one));
   return { form: { delimiter: best.delimiter }, seen: {} };
-}
-
-async function sampleOf(
-  bytes: ByteSource,
-  encoding: Encoding,
-): Promise<{ readonly sample: string; readonly isAll: boolean }> {
-  let sample = "";
-  for await (const text of textOf(bytes, encoding)) {
-    sample += text;
-    if (sample.length >= SAMPLE) return { sample, isAll: false };
-  }
-  return { sample, isAll: true };
 }
 
 /**
@@ -275,7 +262,10 @@ async function headOfList(
     const filled = records.filter((one) => !isBlank(one));
     return filled.map(({ line, cells }, at) => ({ line, cells, header: read(cells), isFirst: at === 0 }));
   });
-  const hasIds = ({ header }: (typeof heads)[number]): boolean => isWhole(header, LIST_SHAPE);
+  // A Context ID may be called like a numbered column ("keyword1"), so these alone are no header.
+  const hasIds = ({ header, cells }: (typeof heads)[number]): boolean =>
+    isWhole(header, LIST_SHAPE) &&
+    cells.some((cell, at) => header.names[at] !== "" && withoutNumber(cell) === plainHeading(cell));
   const sheet = heads.find(
     (one) => hasIds(one) && one.cells.length > 1 && (one.isFirst || columnCount(one.header) > 1),
   );
@@ -286,8 +276,8 @@ async function headOfList(
   return alone && { line: alone.line, text: headingOfIds(alone.header, alone.cells), isColumn: false };
 }
 
-function headingOfIds({ at }: Header, cells: readonly string[]): string {
-  return (cells[Math.max(at("contextId"), at("contexts"))] ?? "").trim();
+function headingOfIds({ contextsAt }: Header, cells: readonly string[]): string {
+  return contextsAt.map((at) => (cells[at] ?? "").trim()).join(", ");
 }
 
 async function firstRecords(batches: AsyncIterable<readonly SheetRecord[]>): Promise<readonly SheetRecord[]> {
@@ -320,8 +310,9 @@ async function idsOfSheet(
   const rows = sheetRows({ bytes, file: { format, encoding, ...detected }, shape: LIST_SHAPE, maxBytes }, (header) => {
     contextsReader(header);
     heading = { line: header.line, text: headingOfIds(header, header.cells), isColumn: true };
-    column = Math.max(header.at("contextId"), header.at("contexts"));
-    const split = header.at("contextId") < 0 ? splitter(detected.sheet.separator ?? BETWEEN_CONTEXTS) : oneText;
+    column = header.contextsAt[0] ?? -1;
+    const { separator } = detected.sheet;
+    const split = separator === undefined ? oneText : splitter(separator);
     idsIn = (cells) =>
       contextActionIn(cells[header.at("op")] ?? "") === "remove" ? undefined : split(cells[column] ?? "");
   });
@@ -351,7 +342,7 @@ const splitAtDefault = splitter(BETWEEN_CONTEXTS);
 class Facts {
   readonly #header: SheetHeader;
   readonly #given: string | undefined;
-  readonly #at: Readonly<Record<"contexts" | "group" | "targeting" | "tx", number>>;
+  readonly #at: Readonly<Record<"group" | "targeting" | "tx", number>>;
   readonly #holding = new Map<string, number>();
   /** How many Context IDs have each number of digits. Undefined as soon as one is not a number. */
   #digits: Map<number, number> | undefined = new Map();
@@ -375,9 +366,7 @@ class Facts {
     this.#header = header;
     this.#given = given?.trim() || given;
     this.#empty = new Set(header.cells.flatMap((cell, at) => (cell.trim() === "" ? [at] : [])));
-    const one = header.at("contextId");
     this.#at = {
-      contexts: one >= 0 ? one : header.at("contexts"),
       group: header.at("parentName"),
       targeting: header.at("targeting"),
       tx: header.at("tx_id"),
@@ -394,10 +383,22 @@ class Facts {
     if (shape.isStrict !== true) checkOneTable(this.#header, this.#empty, shape, mapped);
   }
 
-  take({ cells }: SheetRow): void {
+  take({ cells, raw }: SheetRow): void {
     for (const at of this.#empty) if ((cells[at] ?? "").trim() !== "") this.#empty.delete(at);
     for (const at of this.#numbers) if (DECIMAL_COMMA.test(bareNumber(cells[at] ?? ""))) this.#commas.add(at);
-    const contexts = (cells[this.#at.contexts] ?? "").trim();
+    for (const at of this.#header.contextsAt) this.#takeContexts((raw[at] ?? "").trim());
+    const group = (cells[this.#at.group] ?? "").trim();
+    if (group !== "") this.#group = group;
+    else if (this.#group !== "" && this.#group !== NONE) this.#blankGroups += 1;
+    const targeting = (cells[this.#at.targeting] ?? "").trim();
+    if (targeting !== "") this.#targeting ??= targeting;
+    const tx = cells[this.#at.tx] ?? "";
+    if (tx === "") return;
+    if (this.#transactions.has(tx)) this.#repeatedTx += 1;
+    else this.#transactions.add(detached(tx));
+  }
+
+  #takeContexts(contexts: string): void {
     if (GROUPED.test(contexts)) this.#grouped += 1;
     else if (contexts !== "" && !contexts.startsWith("[")) {
       if (isDate(contexts)) this.#dates += 1;
@@ -409,15 +410,6 @@ class Facts {
       if (sign !== undefined && !this.#given?.includes(sign)) this.#joinedBy.push(sign);
       this.#takeDigits(contexts);
     }
-    const group = (cells[this.#at.group] ?? "").trim();
-    if (group !== "") this.#group = group;
-    else if (this.#group !== "" && this.#group !== NONE) this.#blankGroups += 1;
-    const targeting = (cells[this.#at.targeting] ?? "").trim();
-    if (targeting !== "") this.#targeting ??= targeting;
-    const tx = cells[this.#at.tx] ?? "";
-    if (tx === "") return;
-    if (this.#transactions.has(tx)) this.#repeatedTx += 1;
-    else this.#transactions.add(detached(tx));
   }
 
   #takeDigits(contexts: string): void {
@@ -433,7 +425,8 @@ class Facts {
   /** Returns the separator of Context IDs in a cell. Undefined if each cell has only one ID. */
   separator(): string | undefined {
     if (this.#given !== undefined) return this.#given;
-    if (this.#header.at("contextId") >= 0) return undefined;
+    // The Context IDs of numbered columns are joined with line breaks.
+    if (this.#header.at("contextId") >= 0) return this.#header.contextsAt.length > 1 ? "\n" : undefined;
     return ["|", ";", "\n"].find((one) => this.#holding.has(one)) ?? BETWEEN_CONTEXTS;
   }
 
@@ -447,7 +440,7 @@ class Facts {
       const isOwn = [column, headingOf(column)].some((one) => plainHeading(one) === plainHeading(heading));
       return column === "" || isOwn ? [] : [{ column, heading: cutText(heading, LONGEST_HEADING) }];
     });
-    const isWithout = columns.includes("contextId") && this.#at.contexts < 0 && !omitsContexts;
+    const isWithout = columns.includes("contextId") && this.#header.contextsAt.length === 0 && !omitsContexts;
     const others = ignored.filter((heading) => !omitted.includes(heading));
     const likely = isWithout ? similarHeading(others, "contextId") : undefined;
     return {

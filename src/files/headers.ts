@@ -8,6 +8,7 @@ import {
   plainHeading,
   REASON_COLUMN,
   type ValidColumns,
+  withoutNumber,
 } from "./columns.ts";
 
 /**
@@ -64,17 +65,21 @@ function readingOf({ columns, spelt = () => undefined }: ValidColumns, mapped: C
     }
     known.set(plainHeading(heading), { column, rank: MAPPED });
   }
+  // If the caller chooses a column of Context IDs, only this one is read, even if others have its heading with a number.
+  const isChosen = [...known.values()].some(({ column, rank }) => rank === MAPPED && CONTEXTS.includes(column));
   return (heading: string): Reading | undefined => {
     const plain = plainHeading(heading);
     if (plain === "") return undefined;
     const found = known.get(plain);
     if (found !== undefined) return found;
+    const numbered = isChosen ? undefined : known.get(withoutNumber(heading));
+    if (numbered !== undefined && CONTEXTS.includes(numbered.column)) return numbered;
     const right = spelt(heading.trim());
     return right === undefined ? undefined : { column: right, rank: ALIASED };
   };
 }
 
-const CONTEXTS: readonly string[] = ["contexts", "contextId"];
+const CONTEXTS: readonly string[] = ["contextId", "contexts"];
 
 interface Omission {
   readonly given: string;
@@ -136,9 +141,11 @@ export function headerReader(shape: ValidColumns, mapped: ColumnsArgument = {}):
       return isRead || plainHeading(cell) === "" || WRITTEN.has(plainHeading(cell)) ? [] : [cell.trim()];
     });
     positions.delete("");
+    const contexts = CONTEXTS.find((column) => positions.has(column));
     return {
       at: (column) => positions.get(column) ?? -1,
       names: names.map((name) => name ?? ""),
+      contextsAt: names.flatMap((name, at) => (name !== undefined && name === contexts ? [at] : [])),
       ignored,
       omitted: ignored.filter((heading) => omissionOf(heading) !== undefined),
       omitsContexts: cells.some((cell, at) => out[at] !== undefined && CONTEXTS.includes(read(cell)?.column ?? "")),
@@ -168,7 +175,13 @@ export function checkHeader(
   shape: ValidColumns,
 ): void {
   const { columns, required, isStrict, nearest } = shape;
-  const twice = header.names.find((name, at) => name !== "" && header.names.indexOf(name) !== at);
+  const isTwice = (one: number, other: number): boolean => {
+    const [heading = "", further = ""] = [cells[one], cells[other]];
+    return plainHeading(heading) === plainHeading(further) || withoutNumber(heading) !== withoutNumber(further);
+  };
+  const twice = header.names.find(
+    (name, at) => name !== "" && header.names.slice(0, at).some((other, one) => other === name && isTwice(one, at)),
+  );
   if (twice !== undefined) {
     const headings = cells.filter((_, at) => header.names[at] === twice);
     throw new FileError(
@@ -336,6 +349,27 @@ export function isHintRow(cells: readonly string[], { names, at }: Header): bool
   const isClear = filled.some((cell) => EXAMPLE.test(cell) || (RULE.test(cell) && /[([]/.test(cell)));
   const isRequired = filled.length > 1 && filled.some((cell) => REQUIRED.test(cell));
   return (isClear || isRequired) && filled.every((cell) => EXAMPLE.test(cell) || TYPE_OR_REQUIRED.test(cell));
+}
+
+/**
+ * Returns the index of a column in `fillDown`, by its name or heading. Throws a FileError if the sheet does not have
+ * it.
+ */
+export function positionOf(
+  column: string,
+  header: Pick<Header, "names"> & { readonly cells: readonly string[] },
+): number {
+  const plain = plainHeading(column);
+  const at = header.names.findIndex(
+    (name, position) =>
+      name !== "" &&
+      [name, headingOf(name), header.cells[position] ?? ""].some((heading) => plainHeading(heading) === plain),
+  );
+  if (at >= 0) return at;
+  throw new FileError(
+    `fillDown names ${JSON.stringify(column)}, but the file has no such column`,
+    `Columns that were read: ${header.names.filter((name) => name !== "").join(", ")}.`,
+  );
 }
 
 function headingsFor(required: ValidColumns["required"]): string {

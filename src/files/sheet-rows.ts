@@ -1,6 +1,6 @@
 import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
-import { type Header, headingOf, plainHeading, type ValidColumns } from "./columns.ts";
+import { type Header, plainHeading, type ValidColumns } from "./columns.ts";
 import { composedHangul, type TextCells } from "./damage.ts";
 import { type CellPlace, type Delimited, DelimitedReader, QUOTES, QuoteFault, type SheetRecord } from "./delimited.ts";
 import {
@@ -13,6 +13,7 @@ import {
   isHintRow,
   isWhole,
   listed,
+  positionOf,
 } from "./headers.ts";
 import type { Encoding, InputFile, SheetForm } from "./input-file.ts";
 import { textOf } from "./text.ts";
@@ -225,7 +226,6 @@ class RowReader {
   readonly #isStrict: boolean;
   readonly #filled: readonly number[];
   readonly #continued: readonly number[];
-  readonly #contextId: number;
   readonly #read: readonly boolean[];
   readonly #names: readonly boolean[];
   /** The indexes of the columns that people fill. If all of them are empty, the row has no option. */
@@ -262,14 +262,13 @@ class RowReader {
     this.#shape = shape;
     this.#isStrict = shape.isStrict === true;
     this.#filled = fillDown.map((column) => positionOf(column, header));
-    this.#contextId = header.at("contextId");
-    this.#continued = this.#contextId < 0 ? [] : CONTINUED.map(header.at).filter((at) => at >= 0);
+    this.#continued = header.at("contextId") < 0 ? [] : CONTINUED.map(header.at).filter((at) => at >= 0);
     this.#read = header.names.map((name) => name !== "");
     this.#names = header.names.map((name) => !this.#isStrict && NAMES.includes(name));
     this.#about = header.names.flatMap((name, at) => (name === "" || PREFILLED.includes(name) ? [] : [at]));
     this.#unnamed = header.cells.flatMap((cell, at) => (cell.trim() === "" ? [at] : []));
     this.#width = file.format === "xlsx" && !this.#isStrict ? header.cells.length : Number.POSITIVE_INFINITY;
-    const ids = ["_id", "contextId", "contexts"].map(header.at).filter((at) => at >= 0);
+    const ids = [header.at("_id"), ...header.contextsAt].filter((at) => at >= 0);
     this.#totals = skipped === undefined || this.#isStrict ? undefined : new TotalRows(this.#read, ids);
     this.#skipped = new Set(skipped === undefined ? [...subtotals, ...hints] : []);
     this.#found = skipped;
@@ -336,7 +335,7 @@ class RowReader {
     if (kind === "notTotal") this.#notes.notTotal ||= line;
     const raw = this.#filledDown(record.cells);
     const asText = this.#textsIn(record, raw);
-    const cells = raw.slice(0, this.#width).map((cell, at) => this.#meant(cell, at));
+    const cells = this.#joined(raw.slice(0, this.#width).map((cell, at) => this.#meant(cell, at)));
     const row = { line, raw, cells, ...(places && { places }), ...(asText && { asText }) };
     this.#held = this.#blank === 0 ? row : { ...row, skipped: this.#blank };
     this.#heldKind = kind;
@@ -425,8 +424,8 @@ class RowReader {
     }
     const [id, name] = [this.#header.at("_id"), this.#header.at("name")];
     const isUnnamed = [id, name].every((at) => at < 0 || (filled[at] ?? "").trim() === "");
-    if (this.#continued.length === 0 || !isUnnamed || (filled[this.#contextId] ?? "").trim() === "") return filled;
-    if (this.#before.length === 0) return filled;
+    const isContinued = isUnnamed && this.#header.contextsAt.some((at) => (filled[at] ?? "").trim() !== "");
+    if (this.#continued.length === 0 || !isContinued || this.#before.length === 0) return filled;
     for (const at of this.#continued) if ((filled[at] ?? "").trim() === "") filled[at] = this.#before[at] ?? "";
     this.#notes.continued += 1;
     return filled;
@@ -441,6 +440,14 @@ class RowReader {
     return filled.length === 0 ? asText : new Set([...(asText ?? []), ...filled]);
   }
 
+  /** Joins the Context IDs of numbered columns in the first of these columns, with line breaks between them. */
+  #joined(cells: readonly string[]): readonly string[] {
+    const [first = 0, ...further] = this.#header.contextsAt;
+    if (further.every((at) => (cells[at] ?? "").trim() === "")) return cells;
+    const filled = [first, ...further].map((at) => cells[at] ?? "").filter((cell) => cell.trim() !== "");
+    return cells.with(first, filled.join("\n"));
+  }
+
   #meant(cell: string, at: number): string {
     // This apostrophe was added when the file was written, so that spreadsheets do not run the formula.
     const text = uninertCell(cell);
@@ -452,24 +459,6 @@ class RowReader {
     if (trimmed !== composed && trimmed !== "") this.#notes.trimmed += 1;
     return trimmed;
   }
-}
-
-/**
- * Returns the index of a column in `fillDown`, by its name or heading. Throws a FileError if the sheet does not have
- * it.
- */
-function positionOf(column: string, header: SheetHeader): number {
-  const plain = plainHeading(column);
-  const at = header.names.findIndex(
-    (name, position) =>
-      name !== "" &&
-      [name, headingOf(name), header.cells[position] ?? ""].some((heading) => plainHeading(heading) === plain),
-  );
-  if (at >= 0) return at;
-  throw new FileError(
-    `fillDown names ${JSON.stringify(column)}, but the file has no such column`,
-    `Columns that were read: ${header.names.filter((name) => name !== "").join(", ")}.`,
-  );
 }
 
 /**

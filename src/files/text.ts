@@ -157,3 +157,18 @@ function isValid(decode: () => string): boolean {
     return false;
   }
 }
+
+const SAMPLE = 65_536;
+
+/** Returns the first characters of a text file, and whether these are all. */
+export async function sampleOf(
+  bytes: ByteSource,
+  encoding: Encoding,
+): Promise<{ readonly sample: string; readonly isAll: boolean }> {
+  let sample = "";
+  for await (const text of textOf(bytes, encoding)) {
+    sample += text;
+    if (sample.length >= SAMPLE) return { sample, isAll: false };
+  }
+  return { sample, isAll: true };
+}

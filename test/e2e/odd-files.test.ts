@@ -129,12 +129,39 @@ test("the first line says that other sheets of a workbook were not read", async 
   expect(textOf(chosen)).toMatch(/^Created 1 option in .* Only the sheet "More" was read, 1 of 3;/);
 });
 
-test("further columns of Context IDs say how to give them", async () => {
+test("numbered columns of Context IDs are all imported, planned, corrected and listed", async () => {
+  const { client, folder, send, targetingId } = await withFiles();
+  const sheet = "Option,Context ID,Context ID 2,Context ID 3\nShoes,c-1,c-2,\nHats,,h-2,h-3\n";
+  const made = await send("bulk_add_options", "wide.csv", sheet);
+  expect(made.structuredContent).toMatchObject({ counts: { succeeded: 2 } });
+  const saved = join(folder, "wide.ndjson");
+  await client.callTool("list_options", { targetingId, saveTo: saved });
+  const contexts = (await readFile(saved, "utf8")).match(/(?<="contexts":)\[[^\]]*\]/g);
+  expect(contexts).toEqual(['["c-1","c-2"]', '["h-2","h-3"]']);
+  expect(textOf(await send("plan_targeting", "wide.csv", sheet))).toContain("nothing to do");
+  const more = `${sheet}_bad,x-1,x-2,x-3\n`;
+  const corrected = await send("plan_targeting", "wide.csv", more.replace("h-3", "h-4"));
+  expect(textOf(corrected)).toContain("h-4");
+  const again = await send("bulk_add_options", "wide.csv", more, { onExisting: "addContexts" });
+  const results = join(folder, "results.csv");
+  await client.callTool("get_run", { runId: again.structuredContent?.runId, saveTo: results });
+  const lines = (await readFile(results, "utf8")).split("\r\n");
+  expect(lines[0]).toContain("Option,Context ID,Context ID 2,Context ID 3");
+  expect(lines[3]).toMatch(/^_bad,x-1,x-2,x-3,.*Failed/);
+  const listed = { name: "Hats", addFile: join(folder, "list.csv") };
+  await writeFile(join(folder, "list.csv"), "Option,Keyword 1,Keyword 2\nAny,k-1,k-2\n");
+  const added = await client.callTool("update_contexts", { targetingId, items: [listed] });
+  expect(added.structuredContent).toMatchObject({ results: [{ added: 2 }] });
+  await writeFile(join(folder, "list.csv"), "keyword1\nkeyword2\n");
+  const words = await client.callTool("update_contexts", { targetingId, items: [listed] });
+  expect(words.structuredContent).toMatchObject({ results: [{ added: 2 }] });
+});
+
+test("a given separator splits a column Context ID in a plan as it does in an import", async () => {
   const { send } = await withFiles();
-  const sheet = "Option,Context ID,Context ID 2,Context ID 3\nShoes,c-1,c-2,c-3\n";
-  const made = textOf(await send("bulk_add_options", "wide.csv", sheet));
-  expect(made).toContain('2 columns ignored: "Context ID 2", "Context ID 3". Only one column of Context IDs is read.');
-  expect(made).toContain('into one cell, separated by "|"');
+  const sheet = "Option,Context ID\nShoes,c-1;c-2\n";
+  const planned = await send("plan_targeting", "split.csv", sheet, { separator: ";" });
+  expect(textOf(planned)).toContain('exactly 2 Context IDs ("c-1", "c-2")');
 });
 
 test("a formula that is still loading is no Context ID", async () => {

@@ -234,9 +234,56 @@ describe("rows of text files", () => {
     expect(notes).toContain('1 column ignored: "Status"');
   });
 
-  test("a heading that may be that of Context IDs is named where no other is", async () => {
-    const { notes } = await read("a.csv", "Option,Keyword 1,Keyword 2\nOne,a,b\n");
-    expect(notes).toContain('no column of Context IDs was read. If "Keyword 1" has one Context ID in each row');
+  test.each([
+    ["Option,Keyword 1,Keyword 2,Keyword 3", "One,a,b|c,\nTwo,,,d\nThree,,,\n"],
+    ["Option,Keyword,Keyword 2,Keyword (3)", "One,a,b|c,\nTwo,,,d\nThree,[],,\n"],
+    ["옵션명,키워드1,키워드2,키워드3", "One,,a,b|c\n,,d,\nTwo,d,,\nThree,,,\n"],
+    ["Option,Context ID #1,Context ID #2,Note", "One,a,b|c,n\nTwo,,d,\nThree,,,\n"],
+  ])("numbered columns of Context IDs are read together: %s", async (header, content) => {
+    const { rows, notes } = await read("a.csv", `${header}\n${content}`);
+    const isContinued = content.includes("\n,");
+    expect(rows).toEqual([["One", "a", "b|c", ...(isContinued ? ["d"] : [])], ["Two", "d"], ["Three"]]);
+    expect(notes).not.toMatch(/ignored: "(?:Key|Con|키)|no column|separated by line breaks/i);
+    expect(notes).toContain("1 cell of Context IDs with | or ;");
+    const split = await read("a.csv", `${header}\n${content}`, { separator: "|" });
+    expect(split.rows[0]).toEqual(["One", "a", "b", "c", ...(isContinued ? ["d"] : [])]);
+  });
+
+  test("numbered columns of several Context IDs are read together", async () => {
+    const { rows, notes } = await read("a.csv", "Option,Context IDs 1,Context IDs 2\nOne,a;b,c\nTwo,,d;e\n");
+    expect(rows).toEqual([
+      ["One", "a", "b", "c"],
+      ["Two", "d", "e"],
+    ]);
+    expect(notes).toContain("2 cells with several Context IDs, separated by ;");
+  });
+
+  test("of numbered columns, the caller may choose one or leave one out", async () => {
+    const sheet = "Option,Keyword 1,Keyword 2,Keyword 3\nOne,a,b,c\n";
+    const one = await read("a.csv", sheet, { columns: { contextId: "Keyword 2" } });
+    expect(one.rows).toEqual([["One", "b"]]);
+    expect(one.notes).toContain('2 columns ignored: "Keyword 1", "Keyword 3"');
+    expect((await read("a.csv", sheet, { columns: { "Keyword 2": "" } })).rows).toEqual([["One", "a", "c"]]);
+    expect((await read("a.csv", sheet, { columns: { contextId: "" } })).rows).toEqual([["One"]]);
+  });
+
+  test("what a spreadsheet damaged in a further column of Context IDs is a problem of its row", async () => {
+    const { rows, notes } = await read("a.csv", "Option,Keyword 1,Keyword 2\nOne,a,1.2E+15\nTwo,b,2026-03-04\n");
+    expect(rows).toEqual(["scientific", ["Two", "b", "2026-03-04"]]);
+    expect(notes).toContain("1 Context ID that is a date");
+  });
+
+  test("numbered columns that repeat each other, or are of two kinds, are refused", async () => {
+    const twice = read("a.csv", "Option,Keyword 1,Keyword 1\nOne,a,b\n");
+    await expect(twice).rejects.toThrow("are all read as the column contextId");
+    const both = read("a.csv", "Option,Context IDs,Context ID 2\nOne,a,b\n");
+    await expect(both).rejects.toThrow("both columns contextId and contexts");
+  });
+
+  test("a heading with a year is no further column of Context IDs", async () => {
+    const { rows, notes } = await read("a.csv", "Option,Keyword 2025,Keyword 2026\nOne,a,b\n");
+    expect(rows).toEqual([["One"]]);
+    expect(notes).toContain('no column of Context IDs was read. If "Keyword 2025" has one Context ID in each row');
     expect((await read("a.csv", "Option,Note\nOne,a\n")).notes).not.toContain("no column");
   });
 });

@@ -38,7 +38,7 @@ export async function readSheet({ file, bytes }: OpenedFile, drafts: Drafts): Pr
   let rows: Rows | undefined;
   let values = 0;
   const read = sheetRows({ bytes, file, shape: desiredRows, withPlaces: true }, (header) => {
-    rows = new Rows(header, file.sheet?.separator ?? BETWEEN_CONTEXTS, drafts);
+    rows = new Rows(header, file.sheet?.separator, drafts);
   });
   for await (const batch of read) {
     for (const row of batch) {
@@ -76,18 +76,21 @@ class Rows {
   readonly #separator: string;
   readonly #textsOf: ReturnType<typeof splitter>;
   readonly #oneARow: boolean;
+  /** Whether each cell has one Context ID, even if it contains a separator. */
+  readonly #isOne: boolean;
   /**
    * The indexes of options by ID. If each row has one Context ID, also by name, because rows of one option may then
    * have no ID.
    */
   readonly #known = new Map<string, number>();
 
-  constructor(header: SheetHeader, separator: string, drafts: Drafts) {
+  constructor(header: SheetHeader, separator: string | undefined, drafts: Drafts) {
     this.#header = header;
     this.#drafts = drafts;
     this.#oneARow = header.at("contextId") >= 0;
-    this.#separator = separator;
-    this.#textsOf = splitter(separator);
+    this.#isOne = this.#oneARow && separator === undefined;
+    this.#separator = separator ?? BETWEEN_CONTEXTS;
+    this.#textsOf = splitter(this.#separator);
   }
 
   columns(): ReadSheet["columns"] {
@@ -287,7 +290,8 @@ class Rows {
       files.push({ path: cell.text, spot, row: options.length });
       return { spot };
     }
-    const texts = this.#texts(cell, at("contextId") !== undefined);
+    const isOne = this.#isOne && at("contextId") !== undefined;
+    const texts = this.#texts(cell, isOne);
     if (texts === undefined) return { spot };
     const ids = new Set<string>();
     for (const text of texts) {
@@ -304,7 +308,7 @@ class Rows {
         "Write Set, Add or Remove, or leave the cell empty.",
       );
     }
-    const isTakenApart = at("contextId") === undefined && texts.length > 1 && !cell.text.trim().startsWith("[");
+    const isTakenApart = !isOne && texts.length > 1 && !cell.text.trim().startsWith("[");
     const split = isTakenApart ? { split: { cells: [cell.text], separator: this.#separator } } : {};
     if (said === "remove") return { wish: { ids: [], atLeast: true, remove: [...ids], ...split }, spot };
     return { wish: { ids: [...ids], atLeast: at("contextsAtLeast") !== undefined || said === "add", ...split }, spot };
