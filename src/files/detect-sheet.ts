@@ -471,8 +471,8 @@ class Facts {
   }
 
   /**
-   * Returns how many Context IDs may have lost leading zeros: all that are shorter than the longest, if at least 90 %
-   * of the IDs have the greatest length. Otherwise returns 0.
+   * Returns how many Context IDs may have lost leading zeros: all that are shorter than the longest, if the longest
+   * have at least 5 digits and are at least 90 % of all. Otherwise returns 0.
    */
   #shorter(): number {
     const lengths = [...(this.#digits ?? [])].sort(([one], [other]) => other - one);

@@ -159,7 +159,10 @@ export function unknownForm(path: string, further = ""): FileError {
   );
 }
 
-/** Returns the format of a file according to its first bytes, not its name. Throws a FileError if it cannot be read. */
+/**
+ * Returns the format of a file. Its name decides, but a sheet is text or a workbook according to its first bytes.
+ * Throws a FileError if it cannot be read.
+ */
 function formatByContent(chunk: Uint8Array, named: Format, path: string): Format {
   const first = Buffer.from(chunk.subarray(0, 8)).toString("latin1");
   const quoted = JSON.stringify(path);

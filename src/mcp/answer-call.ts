@@ -114,7 +114,7 @@ export function resultFor(
   };
 }
 
-/** Executes a tool call. Errors become answers, so the result never rejects. */
+/** Executes a tool call. Errors of the tool become answers. */
 export async function answerCall(
   listed: ListedTool,
   { given, call, requestId, asTask = false }: Called,

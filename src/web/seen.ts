@@ -53,8 +53,8 @@ export interface SeenRun {
 }
 
 /**
- * Returns a run if this person may see it: an own run, or one that they may approve or have decided about. Otherwise
- * undefined.
+ * Returns a run if this person may see it: an own run, or one that they may approve, even after it was decided.
+ * Otherwise undefined.
  */
 export async function visibleRun(runId: string, shown: PageScope): Promise<SeenRun | undefined> {
   const run = await shown.services.runs.find(runId);

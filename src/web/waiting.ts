@@ -483,7 +483,10 @@ const KINDS_OF_PARTS: Readonly<Record<string, keyof ChangeCounts>> = {
   "Options created": "created",
 };
 
-/** Returns the kind of change that a part of an effect lists. Undefined if the part is a note about an undo. */
+/**
+ * Returns the kind of change that a part of an effect lists. Undefined for options that are deleted with their
+ * targeting, and for notes about an undo.
+ */
 export function kindOfPart(title: string): keyof ChangeCounts | undefined {
   return Object.hasOwn(KINDS_OF_PARTS, title) ? KINDS_OF_PARTS[title] : undefined;
 }
