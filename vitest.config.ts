@@ -2,10 +2,14 @@ import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 import { fastTests, testsThatReplaceModules } from "./scripts/fast-tests.ts";
 
-/** What takes long or needs other programs has a command of its own, which CI runs: deaths, clusters, power cuts. */
-const OWN_COMMANDS = ["agents", "cluster", "durability", "kill", "load", "pages", "programs", "spreadsheets"].map(
-  (folder) => `test/${folder}/**`,
-);
+/**
+ * What takes long or needs other programs has a command of its own, which CI runs: deaths, clusters, power cuts, whole
+ * servers.
+ */
+const OWN_COMMANDS = [
+  ...["agents", "cluster", "commands", "durability", "fuzz", "kill", "load", "pages", "programs", "servers"],
+  "spreadsheets",
+].map((folder) => `test/${folder}/**`);
 
 const fast = [...fastTests()];
 const replacing = [...testsThatReplaceModules()];
@@ -20,7 +24,7 @@ export default defineConfig({
     maxWorkers: Math.max(3, availableParallelism() + 1),
     projects: [
       { extends: true, test: { name: "fast", include: fast, isolate: false } },
-      { extends: true, test: { name: "replaced modules", include: replacing } },
+      { extends: true, test: { name: "replaced modules", include: replacing, exclude: ["test/load/**"] } },
       {
         extends: true,
         test: {

@@ -7,8 +7,12 @@ import vitestConfig from "../vitest.config.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 
-/** The folders of tests that take long or need other programs. They have their own commands. */
-const OWN_COMMANDS = ["agents", "cluster", "durability", "kill", "load", "pages", "programs", "spreadsheets"];
+/** The folders of tests that take long or need other programs, each with the command that runs it. */
+const OWN_COMMANDS = Object.entries({
+  ...{ agents: "agents", cluster: "cluster", commands: "servers", durability: "durability", fuzz: "servers" },
+  ...{ kill: "kill", load: "load", pages: "pages", programs: "programs", servers: "servers" },
+  spreadsheets: "spreadsheets",
+});
 
 /** Creates a repository with these files. */
 function repository(files: Readonly<Record<string, string>>): string {
@@ -49,14 +53,16 @@ test("every test is in one of the three projects, and in no other", () => {
   const [fast, replacing, others] = vitestConfig.test?.projects ?? [];
   expect(fast).toMatchObject({ test: { name: "fast", include: fastTests() } });
   expect(replacing).toMatchObject({ test: { name: "replaced modules", include: testsThatReplaceModules() } });
-  const exclude = [...fastTests(), ...testsThatReplaceModules(), ...OWN_COMMANDS.map((folder) => `test/${folder}/**`)];
+  const exclude = [...fastTests(), ...testsThatReplaceModules(), ...OWN_COMMANDS.map(([folder]) => `test/${folder}/**`)];
   expect(others).toMatchObject({ test: { name: "processes", include: ["test/**/*.test.ts"], exclude } });
   expect(testFiles().length).toBeGreaterThan(fastTests().length);
 });
 
-test.each(OWN_COMMANDS)("the tests in test/%s have a command of their own, which CI runs", (folder) => {
+test.each(OWN_COMMANDS)("the tests in test/%s have a command of their own, which CI runs: test:%s", (_, command) => {
   const ci = [".ci/run", ".github/workflows/test.yml"].map((file) => readFileSync(join(ROOT, file), "utf8")).join("\n");
-  expect(ci).toContain(`npm run test:${folder}`);
+  expect(ci).toContain(`npm run test:${command}`);
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+  expect(scripts[`test:${command}`]).toContain(`test/${command}`);
 });
 
 test("a test that replaces modules runs by itself, for others would get them as well", () => {
