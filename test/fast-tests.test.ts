@@ -53,7 +53,11 @@ test("every test is in one of the three projects, and in no other", () => {
   const [fast, replacing, others] = vitestConfig.test?.projects ?? [];
   expect(fast).toMatchObject({ test: { name: "fast", include: fastTests() } });
   expect(replacing).toMatchObject({ test: { name: "replaced modules", include: testsThatReplaceModules() } });
-  const exclude = [...fastTests(), ...testsThatReplaceModules(), ...OWN_COMMANDS.map(([folder]) => `test/${folder}/**`)];
+  const exclude = [
+    ...fastTests(),
+    ...testsThatReplaceModules(),
+    ...OWN_COMMANDS.map(([folder]) => `test/${folder}/**`),
+  ];
   expect(others).toMatchObject({ test: { name: "processes", include: ["test/**/*.test.ts"], exclude } });
   expect(testFiles().length).toBeGreaterThan(fastTests().length);
 });
