@@ -119,7 +119,7 @@ export const INPUTS = {
   apply_plan: z.object({
     /** The tool that made the plan. Until the run starts, it is reported as a run of this tool. */
     plannedBy: z.enum(["plan_targeting", "undo_run"]),
-    /** The targeting that the plan changes. Absent if the plan creates a targeting. */
+    /** The targeting that the plan changes. Absent if the plan creates one, or if an undo plan changes nothing. */
     targetingId,
     furtherIds: z.array(z.string()).optional(),
     /** The ID of the run that the plan undoes. Once the undo has started, that run cannot be resumed. */
@@ -159,14 +159,17 @@ export type ChildInput = NonNullable<OptionInput["children"]>[number];
 type AddedOption = Inputs["bulk_add_options"]["items"][number];
 
 export interface AddOptionInput extends AddedOption {
-  /** The ID of an existing option, from a row of a file. Undefined if the targeting has no option with this ID. */
+  /** The ID in a row of a file. If the targeting has no option with this ID, the row describes a new option. */
   readonly _id?: string | undefined;
 }
 
 type ChangedContexts = Inputs["update_contexts"]["items"][number];
 
 export interface UpdateContextsItem extends ChangedContexts {
-  /** The name in a row that also has an `_id`. If the option with this ID has another name, the row fails. */
+  /**
+   * The name in a row that also has an `_id`. If the option with this ID can be read and has another name, the row
+   * fails.
+   */
   readonly calledName?: string | undefined;
   /** How the cells of a row were split into Context IDs. Undefined if the item is not from a file. */
   readonly split?: SplitCells | undefined;

@@ -193,7 +193,7 @@ export function changeOf<Tool extends WriteTool>({ tool, input }: WriteCall<Tool
   };
 }
 
-/** Detects the format of the sheet in a call, unless the arguments state it. */
+/** Detects how to read the sheet in a call. Undefined if there is no sheet, or if that is already known. */
 async function lookAt(
   tool: WriteTool,
   call: Pick<WriteCall, "input">,

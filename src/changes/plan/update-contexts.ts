@@ -24,9 +24,9 @@ import {
 import { badId, checkContextIds, invisibleContextIds, Plan, type PlanningContext, tooManyForOption } from "./plan.ts";
 
 /**
- * Plans changes of Context IDs. Items about the same option are merged in their order. An option is read first in two
- * cases: if it loses Context IDs, because an undo must know which, and if its new Context IDs need several requests. If
- * a read fails, throws its ApiError. An option that does not exist only makes its items fail.
+ * Plans changes of Context IDs. Items about the same option are merged in their order. Options are read first. An
+ * option must be read if it loses Context IDs, because an undo must know which, or if its new Context IDs need several
+ * requests. If a required read fails, throws its ApiError. An option that does not exist only makes its items fail.
  */
 export async function planUpdateContexts(
   input: Inputs["update_contexts"],
