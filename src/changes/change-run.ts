@@ -48,6 +48,7 @@ import { RowBlock } from "./rows/row-block.ts";
 import { rowOf } from "./rows/steps.ts";
 import { COMPARE_AGAIN, drive } from "./settle/drive.ts";
 import { type ChangeDriver, ServerClock } from "./settle/evidence.ts";
+import { existingIds } from "./settle/reconcile.ts";
 
 export interface ChangeWorld extends FinishingWorld {
   readonly routes: RouteTable;
@@ -477,6 +478,10 @@ function targetingsOf(state: RunState) {
     const [object = -1] = step.objects;
     const _id = state.idOf(object);
     const outcome = state.standing(object);
+    const reason = isDelete ? undefined : state.reason(object);
+    // The answer shows which targeting has the name, so that the next plan or dry run knows it.
+    const [holder] = reason?.code === "TARGETING_NAME_DUPLICATE" ? existingIds(reason) : [];
+    if (holder !== undefined) named.unshift({ _id: holder, name: objects.at(object)?.name ?? "" });
     if (_id === undefined) continue;
     if (isDelete && (outcome === "succeeded" || outcome === "alreadyDone")) gone.push(_id);
     if (!isDelete && outcome === "succeeded") named.push({ _id, name: objects.at(object)?.name ?? "" });
