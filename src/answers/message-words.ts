@@ -2,6 +2,7 @@ import type { StaleField } from "../changes/rows/entries.ts";
 import type { RowLabel, UndoReason, UndoRow } from "../plans/undo-plan.ts";
 import { thousands } from "../platform/text.ts";
 import type { Reason } from "../runs/outcome.ts";
+import { LIMITS } from "../spec/limits.ts";
 import { isUlid } from "../spec/names-and-contexts.ts";
 import { quoteUntrusted } from "./fence.ts";
 
@@ -198,7 +199,10 @@ const UNDO_REASON_WORDS: Readonly<Record<UndoReason, string>> = {
   nameInvalid: "the service does not accept its previous name",
   emptyGroup: "a group would have neither sub-options nor own Context IDs",
   heldByGroup: "another group now holds some of its Context IDs",
-  targetingGone: "its targeting was deleted; one that was restored since has a new ID and new options",
+  optionFull: `an option holds at most ${thousands(LIMITS.optionContextIds.value)} Context IDs and 8 MB of them`,
+  targetingFull: `a targeting holds at most ${thousands(LIMITS.targetingOptions.value)} options`,
+  projectFull: `a project holds at most ${thousands(LIMITS.projectContextIds.value)} Context IDs`,
+  targetingGone: "its targeting was deleted, and this undo does not restore it",
   createdAgain: "another option has its name now",
 };
 

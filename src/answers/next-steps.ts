@@ -317,8 +317,15 @@ export function undoNote({ runId, hasChanged, until, mostRuns }: UndoFacts): str
 }
 
 /** Returns a note about how a run was undone: completely, in part, or with an undo that was then undone itself. */
-export function undoneNote(runId: string, by: string | undefined, undo: "whole" | "part" | "undone"): string {
+export function undoneNote(
+  runId: string,
+  by: string | undefined,
+  undo: "whole" | "part" | "nothing" | "undone",
+): string {
   const call = callOf("undo_run", { runId });
+  if (undo === "nothing") {
+    return `run ${by} could not undo anything of this run, which cannot be resumed. Once nothing prevents it, ${call} plans the undo again`;
+  }
   if (undo === "undone") return `this run was undone by run ${by}, and that undo was undone: ${call} undoes it again`;
   const words = `this run was undone${undo === "part" ? " in part" : ""}${by === undefined ? "" : ` by run ${by}`} and cannot be resumed`;
   return undo === "part" ? `${words}. Once nothing prevents it, ${call} plans to undo what is left` : words;

@@ -11,7 +11,7 @@ import {
   targetingChanges,
 } from "../plans/plan.ts";
 import { groupNamesOf, type PlanDocument, plansOf } from "../plans/plan-document.ts";
-import { countsOfRows, type RowLabel, UNDO_LABELS, type UndoReason, type UndoRow } from "../plans/undo-plan.ts";
+import { countsOfRows, mayBeUndoneLater, type RowLabel, UNDO_LABELS, type UndoRow } from "../plans/undo-plan.ts";
 import { amount, capitalized } from "../platform/text.ts";
 import { targetingWords } from "./approvals.ts";
 import {
@@ -42,6 +42,7 @@ import {
   place,
   planCounts,
   problemLine,
+  uncheckedNote,
   value,
 } from "./plan-words.ts";
 
@@ -329,7 +330,9 @@ interface AnsweredUndo {
 /** Returns the answer with an undo plan. Objects that are not restored come first. */
 export function undoAnswer(answer: AnsweredUndo): RenderedReport {
   const rows = inOrder(answer.rows);
-  return fitted((most) => renderAnswer(undoData(answer, rows, most), undoWords(answer, rows, most)), UNDO_ROWS);
+  const unchecked = answer.planned === undefined ? [] : uncheckedNote(plansOf(answer.planned.document));
+  const all = { ...answer, notes: [...(answer.notes ?? []), ...unchecked] };
+  return fitted((most) => renderAnswer(undoData(all, rows, most), undoWords(all, rows, most)), UNDO_ROWS);
 }
 
 function undoData(answer: AnsweredUndo, rows: readonly UndoRow[], most: number): RenderedReport["structured"] {
@@ -459,15 +462,6 @@ export function reasonWords(row: Pick<UndoRow, "reasons" | "_id" | "targeting" |
 }
 
 const MAX_NOT_UNDONE = 5;
-
-/**
- * Returns whether an object that is not restored now may be restored later, when others have changed something back.
- */
-export function mayBeUndoneLater({ undo, field, reasons = [] }: UndoRow): boolean {
-  return undo === "notOurs" ? field !== "deleted" : undo === "impossible" && reasons.some((one) => PASSING.has(one));
-}
-
-const PASSING: ReadonlySet<string> = new Set<UndoReason>(["nameTaken", "emptyGroup", "heldByGroup"]);
 
 /** Returns a note about what an undo did not restore. Undefined if it restored everything. */
 export function notUndoneNote(rows: readonly UndoRow[], undoes: string): string | undefined {

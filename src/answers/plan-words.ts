@@ -43,6 +43,25 @@ export function linesOf({ drift, conflicts, onlyThere, limits, problems }: State
   };
 }
 
+/**
+ * Returns a note about what no read can show before an undo is applied: whether another targeting has a name, or a
+ * group in another targeting a Context ID.
+ */
+export function uncheckedNote(plans: readonly StatePlan[]): readonly string[] {
+  const isNaming = plans.some(({ targeting: { _id, rename } }) => _id === undefined || rename !== undefined);
+  const fillsGroup = plans.some(({ items }) =>
+    items.some((item) => {
+      if (item.kind === "create") return item.type === "collection" && item.contexts.length > 0;
+      return item.kind === "change" && item.seen.type === "collection" && (item.contexts?.add.length ?? 0) > 0;
+    }),
+  );
+  const left = [
+    ...(isNaming ? ["whether another targeting has the name now"] : []),
+    ...(fillsGroup ? ["whether a group in another targeting holds these Context IDs now"] : []),
+  ];
+  return left.length === 0 ? [] : [`Not checked, because the service cannot list targetings: ${left.join(", and ")}.`];
+}
+
 /** Returns a change as a line, without the kind of change, which is in the heading. */
 export function changeLine({ kind, _id, name, from, to, added, removed, isTargeting }: ListedChange): string {
   const what = `${isTargeting === true ? "the targeting " : ""}${quoteUntrusted(name)}${_id === undefined ? "" : ` (${_id})`}`;

@@ -2,7 +2,7 @@ import { isApiError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
 import type { Reading } from "../plans/planned-undo.ts";
 import { type OptionNames, optionNamesOnce } from "../reads/option-lists.ts";
-import type { ChangedOption, Done, OptionEffect, UncertainObject } from "../runs/kind.ts";
+import type { ChangedOption, Done, OptionEffect, TargetingEffect, UncertainObject } from "../runs/kind.ts";
 import { undefinedIf } from "../runs/store.ts";
 import { isUlid } from "../spec/names-and-contexts.ts";
 import { undoingRuns } from "./change-kinds.ts";
@@ -173,11 +173,25 @@ function withoutEffects(done: Done, undo: Done): Done {
     if (one.did === "created") return isGone(one._id) ? [] : [one];
     const targeting = targetingOf(one.targeting);
     if (one.did === "changed") return changesLeft({ ...one, targeting }, restored.get(one._id), groupOf);
-    if (newIds.has(one._id)) return [];
+    const newId = newIds.get(one._id);
+    if (newId !== undefined) return contextsMissing(one, newId, undone.get(newId));
     const { before } = one;
     return [{ ...one, targeting, before: before && { ...before, parent: groupOf(before.parent) } }];
   });
   return { ...done, targetings, options };
+}
+
+/** Returns the Context IDs that an option lacks since an undo created it again, because another group had them. */
+function contextsMissing(
+  { targeting, before }: Extract<OptionEffect, { readonly did: "deleted" }>,
+  _id: string,
+  again: OptionEffect | TargetingEffect | undefined,
+): readonly ChangedOption[] {
+  if (again?.did !== "created" || !("left" in again)) return [];
+  const has = new Set(again.left.contexts);
+  const removed = (before?.contexts ?? []).filter((id) => !has.has(id));
+  if (removed.length === 0) return [];
+  return [{ did: "changed", _id, targeting, called: again.left.name, contexts: { added: [], removed, unsure: 0 } }];
 }
 
 function changesLeft(

@@ -24,6 +24,8 @@ export interface PlannedUndo {
   readonly rows: readonly UndoRow[];
   /** The number of objects that need no row, because they already have their previous state. */
   readonly already: number;
+  /** The targetings that no longer exist and that this undo does not restore. */
+  readonly gone: readonly string[];
   readonly isEmpty: boolean;
   readonly document: PlanDocument;
   readonly text: ByteSource;
@@ -44,6 +46,7 @@ export async function planUndo(
   const [first = nothingOf(targetingsIn(done)[0], present), ...further] = plans;
   const standsFor = targetings.flatMap((one, targeting) => one.standsFor.map((each) => ({ targeting, ...each })));
   const already = alreadyUndone(done, rows);
+  const deleted = new Set(done.targetings.flatMap(({ did, _id }) => (did === "deleted" ? [_id] : [])));
   const document = planDocument(
     first,
     { ...service, fileDigest: "", prune: false, byName: false },
@@ -53,6 +56,7 @@ export async function planUndo(
   return {
     rows,
     already,
+    gone: targetingsIn(done).filter((_id) => !present.has(_id) && !deleted.has(_id)),
     document,
     text: planBytes(document),
     isEmpty: plans.length === 0 && !isUnresolved(document),

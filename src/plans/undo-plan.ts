@@ -2,7 +2,8 @@ import * as z from "zod";
 import { type Change, type Conflict, conflicts } from "../model/targeting-model.ts";
 import type { Fixed } from "../platform/json.ts";
 import type { ChangedOption, FieldChange, OptionEffect, OptionState } from "../runs/kind.ts";
-import { nameProblem } from "../spec/names-and-contexts.ts";
+import { LIMITS } from "../spec/limits.ts";
+import { bytesOf, nameProblem } from "../spec/names-and-contexts.ts";
 import type { OptionType } from "../spec/records.ts";
 import { type ServiceOption, ulid } from "./base.ts";
 import { type DifferingField, difference, knownOption, type ShownValue, type StatePlan, shownValue } from "./plan.ts";
@@ -35,6 +36,10 @@ const UNDO_REASONS = [
   "emptyGroup",
   /** Another group has the Context IDs now. */
   "heldByGroup",
+  /** The option, the targeting or the project would exceed its limit (management-api 8.1). */
+  "optionFull",
+  "targetingFull",
+  "projectFull",
   "targetingGone",
   /** The option that the run created was deleted, and another option now has its name. */
   "createdAgain",
@@ -77,6 +82,22 @@ export function countsOfRows(rows: readonly UndoRow[]): Readonly<Record<RowLabel
   return counts;
 }
 
+const PASSING: ReadonlySet<UndoReason> = new Set([
+  "nameTaken",
+  "emptyGroup",
+  "heldByGroup",
+  "optionFull",
+  "targetingFull",
+  "projectFull",
+]);
+
+/**
+ * Returns whether an object that is not restored now may be restored later, when others have changed something back.
+ */
+export function mayBeUndoneLater({ undo, field, reasons = [] }: UndoRow): boolean {
+  return undo === "notOurs" ? field !== "deleted" : undo === "impossible" && reasons.some((one) => PASSING.has(one));
+}
+
 /** The current state of an option. `contexts` is absent if the undo does not need the Context IDs. */
 export interface PresentOption extends Omit<ServiceOption, "contexts" | "contextCount" | "digest"> {
   readonly contextCount: number;
@@ -101,13 +122,15 @@ export interface Intent {
   exposeChildren?: boolean | undefined;
   add: readonly string[];
   remove: readonly string[];
+  /** Only of a group to be created: how many of its Context IDs it does not get, because another group has them now. */
+  heldByGroups?: number;
   readonly caveats: UndoReason[];
 }
 
 /**
  * Removes those changes from an undo that the service would refuse because of other options: a move into a missing
- * group, a taken name, a Context ID in two groups, or an empty group. Removing one change can make another one
- * conflict, so this is repeated.
+ * group, a taken name, a Context ID in two groups, an empty group, or an exceeded limit. Removing one change can make
+ * another one conflict, so this is repeated.
  */
 export function removeConflictingChanges(all: IntendedUndo, present: Present): void {
   if (present.isPartial) return;
@@ -120,8 +143,61 @@ export function removeConflictingChanges(all: IntendedUndo, present: Present): v
       if (kind !== undefined && conflict.kind !== kind) break;
       if (settle(conflict, found, all, present)) kind = conflict.kind;
     }
-    if (kind === undefined) return;
+    if (kind === undefined && !fitIntoLimits(all, present)) return;
   }
+}
+
+/**
+ * Removes those changes from an undo that would exceed a limit, the last ones first. Of the project's Context IDs, only
+ * those of this targeting are known. Returns false if everything fits.
+ */
+function fitIntoLimits(all: IntendedUndo, present: Present): boolean {
+  const before = all.rows.length;
+  const intents = [...all.intents.values()];
+  for (const intent of intents) {
+    if (intent.there === undefined || intent.add.length === 0 || !isOverfull(intent, intent.there)) continue;
+    const contextIds = intent.add.length;
+    intent.add = [];
+    leave(all, present, intent, { ...impossible("optionFull"), field: "contexts", contextIds });
+  }
+  let [options, contextIds] = [present.options.size, 0];
+  for (const { contextCount } of present.options.values()) contextIds += contextCount;
+  for (const { kind, there, add, remove } of all.intents.values()) {
+    if (kind === "create") options += 1;
+    else if (kind === "delete") options -= 1;
+    contextIds += add.length - (kind === "delete" ? (there?.contextCount ?? 0) : remove.length);
+  }
+  for (const intent of inOrder([...all.intents.values()]).toReversed()) {
+    const { kind, add } = intent;
+    const isTooMany = contextIds > LIMITS.projectContextIds.value && add.length > 0;
+    if (kind === "create" && (isTooMany || options > LIMITS.targetingOptions.value)) {
+      options -= 1;
+      leave(all, present, intent, { ...impossible(isTooMany ? "projectFull" : "targetingFull") });
+    } else if (kind === "change" && isTooMany) {
+      intent.add = [];
+      leave(all, present, intent, { ...impossible("projectFull"), field: "contexts", contextIds: add.length });
+    } else continue;
+    contextIds -= add.length;
+  }
+  return all.rows.length > before;
+}
+
+function isOverfull({ add, remove }: Intent, { contextCount, contexts = [] }: PresentOption): boolean {
+  const count = contextCount + add.length - remove.length;
+  if (count > LIMITS.optionContextIds.value) return true;
+  // Counting bytes takes time. It is not needed if this number of Context IDs fits even if each has the maximum size.
+  if (count * LIMITS.contextIdBytes.value <= LIMITS.optionContextBytes.value) return false;
+  return bytesOf(contexts) + bytesOf(add) - bytesOf(remove) > LIMITS.optionContextBytes.value;
+}
+
+/** Sorts the changes of an undo: creations with groups first, then changes, then deletions with groups last. */
+export function inOrder(intents: readonly Intent[]): readonly Intent[] {
+  const rank = ({ kind, type, there }: Intent): number => {
+    if (kind === "create") return type === "collection" ? 0 : 1;
+    if (kind === "change") return 2;
+    return there?.type === "collection" ? 4 : 3;
+  };
+  return intents.toSorted((one, other) => rank(one) - rank(other));
 }
 
 function changeBack({ key: ref, kind, name, type, parent, add, remove }: Intent): Change {
@@ -166,7 +242,7 @@ function settle(conflict: Conflict, found: readonly Conflict[], all: IntendedUnd
       if (intent.kind !== "create") {
         return takeOut(intent, { ...impossible("heldByGroup"), field: "contexts", contextIds });
       }
-      if (!intent.caveats.includes("heldByGroup")) intent.caveats.push("heldByGroup");
+      intent.heldByGroups = (intent.heldByGroups ?? 0) + contextIds;
       return true;
     }
   }

@@ -15,6 +15,7 @@ import {
   type IntendedUndo,
   type Intent,
   impossible,
+  inOrder,
   intended,
   nameOf,
   type Present,
@@ -265,22 +266,14 @@ function assembled(
   const plan: StatePlan = { ...NOTHING_PLANNED, targeting, items, optionsThere: present.options.size };
   const position = targetings.length;
   if (itemCount(plan) > 0) targetings.push({ plan, standsFor });
-  const back = ordered.map(({ key, name, there, caveats }, item): UndoRow => {
+  const back = ordered.flatMap(({ key, name, there, caveats, heldByGroups = 0 }, item): readonly UndoRow[] => {
+    const about = { targeting: present.targeting._id, _id: key, name: there?.name ?? name ?? "" };
     const at = { targeting: position, item };
-    const about = { targeting: present.targeting._id, _id: key, name: there?.name ?? name ?? "", at };
-    return caveats.length === 0 ? { ...about, undo: "exact" } : { ...about, undo: "caveat", reasons: [...caveats] };
+    const row = caveats.length === 0 ? { undo: "exact" as const } : { undo: "caveat" as const, reasons: [...caveats] };
+    const stays = { ...about, ...impossible("heldByGroup"), field: "contexts" as const, contextIds: heldByGroups };
+    return [{ ...about, at, ...row }, ...(heldByGroups > 0 ? [stays] : [])];
   });
   return [...back, ...rows];
-}
-
-/** Sorts the changes of an undo: creations with groups first, then changes, then deletions with groups last. */
-function inOrder(intents: readonly Intent[]): readonly Intent[] {
-  const rank = ({ kind, type, there }: Intent): number => {
-    if (kind === "create") return type === "collection" ? 0 : 1;
-    if (kind === "change") return 2;
-    return there?.type === "collection" ? 4 : 3;
-  };
-  return intents.toSorted((one, other) => rank(one) - rank(other));
 }
 
 function itemOf(

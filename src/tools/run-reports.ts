@@ -314,11 +314,13 @@ export async function undoneWords(runId: string, state: ChangeRun["state"], cont
     const isAgain = again !== undefined && isChangeRun(again) && again !== undo && isUndone(again.state);
     return isAgain ? undoneWords(runId, again.state, context) : undoneNote(runId, by, "undone");
   }
-  const { failed, notApplied } = undo.state.counts();
-  if (failed + notApplied > 0) return undoneNote(runId, by, "part");
+  const { failed, notApplied, succeeded, alreadyDone, unknown } = undo.state.counts();
+  if (failed + notApplied > 0) {
+    return undoneNote(runId, by, succeeded + alreadyDone + unknown > 0 ? "part" : "nothing");
+  }
   const [{ documentOf }, { mayBeUndoneLater }] = await Promise.all([
     import("./kept-plan.ts"),
-    import("../answers/plan-answers.ts"),
+    import("../plans/undo-plan.ts"),
   ]);
   const rows = (await undefinedIfUnreadable(documentOf(by, context)))?.wayBack?.rows ?? [];
   return undoneNote(runId, by, rows.some(mayBeUndoneLater) ? "part" : "whole");

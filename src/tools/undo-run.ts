@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { mayBeUndoneLater, undoAnswer } from "../answers/plan-answers.ts";
+import { undoAnswer } from "../answers/plan-answers.ts";
 import type { ManagementApi } from "../api/management.ts";
 import { isUndone, isWithdrawn, undoingRuns, undoneByRun } from "../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
@@ -11,7 +11,7 @@ import type { PlanDocument } from "../plans/plan-document.ts";
 import { type PlannedUndo, planUndo } from "../plans/planned-undo.ts";
 import { unlessMissing } from "../plans/read-targeting.ts";
 import { targetingsIn } from "../plans/undo.ts";
-import type { UndoRow } from "../plans/undo-plan.ts";
+import { mayBeUndoneLater, type UndoRow } from "../plans/undo-plan.ts";
 import { amount } from "../platform/text.ts";
 import type { Done } from "../runs/kind.ts";
 import { DamagedRunError, type RunHeader, undefinedIfUnreadable } from "../runs/store.ts";
@@ -60,6 +60,7 @@ export async function startUndoPlan(runId: string, context: ToolContext, earlier
         if (kept === undefined && planned.rows.length === 0 && undone !== undefined) throw undone;
         const all = [
           ...(notes ?? []),
+          ...goneNote(made.gone),
           ...((await undefinedIfLate(context, laterRunsNote(undoes, made, context))) ?? []),
         ];
         if (kept === undefined) return undoAnswer({ environment, undoes, ...planned, readOnly, notes: all });
@@ -69,6 +70,18 @@ export async function startUndoPlan(runId: string, context: ToolContext, earlier
     context,
     earlier,
   );
+}
+
+/** Returns a note about targetings that no longer exist. At most 5 of them are listed. */
+function goneNote(ids: readonly string[]): readonly string[] {
+  const [first, ...others] = ids;
+  if (first === undefined) return [];
+  const more = ids.length > 5 ? `, and ${ids.length - 5} more` : "";
+  return others.length === 0
+    ? [`Targeting ${first} no longer exists. If it was restored, it has a new ID, and this undo changes nothing in it.`]
+    : [
+        `These targetings no longer exist: ${ids.slice(0, 5).join(", ")}${more}. Those that were restored have new IDs, and this undo changes nothing in them.`,
+      ];
 }
 
 /**
@@ -263,7 +276,10 @@ async function undoableAgain(run: ChangeRun, context: ToolContext): Promise<Undo
     const note = `Run ${runId} was undone by run ${by}, and that undo was undone. To undo the change again, this undoes run ${header.runId}.`;
     return { doneByRun, undoes: header.runId, notes: [note] };
   }
-  return { doneByRun, notes: [`Run ${by} has undone the rest before.`], undone: error };
+  const effective = again.undos.filter(({ done }) => !hasNoEffect(done)).map((undo) => undo.run.header.runId);
+  const [runs, have] = effective.length > 1 ? ["Runs", "have"] : ["Run", "has"];
+  const notes = effective.length > 0 ? [`${runs} ${effective.join(", ")} ${have} undone the rest before.`] : [];
+  return { doneByRun, notes, undone: error };
 }
 
 /** Returns whether `undo_run` would still change something after a run was undone. */
