@@ -166,6 +166,29 @@ export function columnCount({ names }: Header): number {
 }
 
 /**
+ * Returns a header on two lines as one row of headings; undefined if the two rows are no such header. A cell that is
+ * merged across columns has its text only in the first of them.
+ */
+export function headerOfTwo(
+  upper: readonly string[],
+  lower: readonly string[],
+  read: (cells: readonly string[]) => Header,
+  shape: ValidColumns,
+): readonly string[] | undefined {
+  let across = "";
+  const cells = Array.from({ length: Math.max(upper.length, lower.length) }, (_, at) => {
+    const [above = "", below = ""] = [upper[at], lower[at]];
+    across = above.trim() === "" ? across : above;
+    if (below.trim() === "") return above;
+    const both = `${across} ${below}`;
+    return plainHeading(above) !== plainHeading(below) && columnCount(read([both])) > 0 ? both : below;
+  });
+  const header = read(cells);
+  const most = Math.max(columnCount(read(upper)), columnCount(read(lower)));
+  return isWhole(header, shape) && columnCount(header) > most ? cells : undefined;
+}
+
+/**
  * Throws a FileError if a required column is missing, if a column occurs twice, or if there is an unknown column and
  * those are forbidden.
  */

@@ -8,6 +8,7 @@ import {
   checkNotTransposed,
   columnCount,
   HEADER_WITHIN,
+  headerOfTwo,
   headerReader,
   headingTest,
   isHintRow,
@@ -116,7 +117,13 @@ export async function* sheetRows(
       if (firsts.length <= HEADER_WITHIN && !isBlank(record)) firsts.push(record.cells[0] ?? "");
       if (notes !== undefined && file.format === "csv") notes.lineBreaks += lineBreaksIn(record);
       const isHead = rows === undefined && !isBlank(record) && isWhole(read(record.cells), shape);
-      if (isHead && (head === undefined || columnCount(read(record.cells)) > columnCount(read(head.cells)))) {
+      const upper = rows === undefined && shape.isStrict !== true ? (head ?? above.at(-1)) : undefined;
+      const isBelow = upper !== undefined && (file.format !== "xlsx" || record.line === upper.line + 1);
+      const both = isBelow ? headerOfTwo(upper.cells, record.cells, read, shape) : undefined;
+      if (both !== undefined) {
+        if (head === undefined) above.pop();
+        head = { ...record, cells: both };
+      } else if (isHead && (head === undefined || columnCount(read(record.cells)) > columnCount(read(head.cells)))) {
         // This row is a header with more columns, so the one before is only a title.
         if (head !== undefined) above.push(head);
         head = record;

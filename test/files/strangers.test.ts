@@ -202,6 +202,46 @@ describe("rows of text files", () => {
     expect(notes).toContain("with the header on line 2; 1 row above it skipped");
   });
 
+  test.each([
+    // A workbook fills cells that are merged downwards; a text file leaves them empty.
+    ["그룹,옵션,\n,옵션명,키워드\nTop,One,a\nTop,Two,b\n", ["a"]],
+    ["구분,,컨텍스트 ID\n그룹,옵션명,\nTop,One,a\nTop,Two,b\n", ["a"]],
+    ["그룹,옵션,컨텍스트 ID,\n그룹,옵션,1,2\nTop,One,a,c\nTop,Two,,b\n", ["a", "c"]],
+    ["그룹,옵션,컨텍스트 ID,\n,,1,2\nTop,One,a,c\nTop,Two,b,\n", ["a", "c"]],
+    ["Title\n\nOption,,Context,\nGroup,Name,IDs,Action\nTop,One,a|c,\nTop,Two,b,add\n", ["a", "c"]],
+  ])("a header on two lines is read as one: %j", async (content, first) => {
+    const { rows, notes, groups } = await read("a.csv", content);
+    expect(rows).toEqual([
+      ["One", ...first],
+      ["Two", "b"],
+    ]);
+    expect(groups).toEqual(["Top", "Top"]);
+    expect(notes).toContain(`with the header on line ${content.startsWith("Title") ? 4 : 2}`);
+    expect(notes.includes("skipped")).toBe(content.startsWith("Title"));
+    expect(notes).not.toContain("cell ignored");
+  });
+
+  test("a workbook with merged cells in a header on two lines has no option called like its column", async () => {
+    const content = `${rowsOf(
+      row("Option", "Context ID", ""),
+      row("", "1", "2"),
+      row("One", "a", "c"),
+      row("Two", "b", ""),
+    )}<mergeCells><mergeCell ref="A1:A2"/><mergeCell ref="B1:C1"/></mergeCells>`;
+    expect((await read("a.xlsx", workbook(content))).rows).toEqual([
+      ["One", "a", "c"],
+      ["Two", "b"],
+    ]);
+  });
+
+  test.each([
+    "Option,Context ID,Group\nGroup,Keyword,\nTwo,b,\n",
+    "Option,Context ID,\nOne,1,2\nTwo,b,\n",
+    "Option,,Note\nOne,Group,\nTwo,,Keyword\n",
+  ])("a first row with words of the header is no second line of it: %j", async (content) => {
+    expect((await read("a.csv", content)).rows).toHaveLength(2);
+  });
+
   test("two columns with one heading are refused with a remedy that works", async () => {
     const refused = read("a.csv", "Option,Context IDs,,Option,Context IDs\nOne,a,,Two,b\n");
     await expect(refused).rejects.toMatchObject({ remedy: expect.stringMatching(/^Delete all but one/) });
