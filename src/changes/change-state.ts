@@ -160,18 +160,18 @@ export class RunState {
 
   /**
    * Returns whether an option existed before the run's first request: then this run did not create it. Decided by the
-   * list of options that was read before that request. If it was too long to be kept, the ULIDs are compared. Undefined
-   * if no list was read.
+   * list of options that was read before that request. If that list was long, only its newest options are known: an
+   * older ULID is "likelyBefore", because a clock of the service may have been set back. Undefined if no list was read.
    */
-  orderByList(step: Step, id: string): "before" | "after" | undefined {
+  orderByList(step: Step, id: string): "before" | "likelyBefore" | "after" | undefined {
     const list = bindingOf(step, "parent") === undefined ? "targeting" : "parent";
     const newest = this.newest.get(this.boundId(step, list) ?? "");
     if (newest === undefined) return undefined;
     const { _id, listed, latest } = newest;
     if (listed !== undefined) return isMarkedIn(listed, id) ? "before" : "after";
     if (_id === null || id > _id) return "after";
-    const isListed = latest === undefined || latest.includes(id);
-    return isListed || ulidTime(id) < ulidTime(_id) - CLOCKS_APART_MS ? "before" : "after";
+    if (id === _id || latest?.includes(id)) return "before";
+    return latest === undefined || ulidTime(id) < ulidTime(_id) - CLOCKS_APART_MS ? "likelyBefore" : "after";
   }
 
   /** Gives the objects of unanswered requests the outcome `unknown`. Returns these objects. */

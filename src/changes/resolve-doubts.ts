@@ -63,8 +63,8 @@ function namesOf({ operation, item }: Step): readonly string[] {
  * Returns who created an option: this run or another writer. IDs ascend with time. `byList`: whether the option existed
  * in the list that was read before the run, or came after it; undefined if that is unknown.
  */
-function creatorOfOption(id: string, byList: "before" | "after" | undefined, ownNewest: string | undefined) {
-  if (!isUlid(id)) return "unclear";
+function creatorOfOption(id: string, byList: ReturnType<RunState["orderByList"]>, ownNewest: string | undefined) {
+  if (!isUlid(id) || byList === "likelyBefore") return "unclear";
   if (byList !== undefined) return byList === "before" ? "others" : "ours";
   return ownNewest !== undefined && id > ownNewest ? "ours" : "unclear";
 }

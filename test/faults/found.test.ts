@@ -32,7 +32,7 @@ async function outcomesOf(
     /** How many milliseconds before the run the project was filled. */
     readonly ageMs?: number;
     readonly clocks?: Partial<
-      Pick<Schedule["settings"], "skewMs" | "dateClock" | "latencyMs" | "tellsDate" | "tellsTotal">
+      Pick<Schedule["settings"], "skewMs" | "jump" | "dateClock" | "latencyMs" | "tellsDate" | "tellsTotal">
     >;
   } = {},
 ): Promise<readonly string[]> {
@@ -40,6 +40,7 @@ async function outcomesOf(
   const world = emptyWorld(clocks);
   const call = fill(world.project);
   world.time.advance(ageMs);
+  world.begin();
   const schedule: Schedule = {
     seed: 1,
     call,
@@ -339,6 +340,51 @@ describe("the header `Date` comes from a clock that differs from the one inside 
     const first: Fault = { kind: "status", statusCode: 500, effect: "whole" };
     const given = { faults: [{ on: 0, fault: first }], failingReads, stop, clocks: set };
     expect(await outcomesOf(call, given)).toEqual(["succeeded"]);
+  });
+});
+
+describe("the clock inside IDs is set back, so that what is new looks older than what existed", () => {
+  const byMs = -3_600_000;
+  /** The header `Date` is absent or comes from another clock: nothing shows that a clock was set back. */
+  const hidden = [{ tellsDate: false }, { dateClock: { aheadMs: 3_600_000 } }, { dateClock: { aheadMs: 60_000 } }];
+
+  test.each([{}, ...hidden])(
+    "before the first answer, which is lost: nothing of ours has failed with %j",
+    async (set) => {
+      const call = (project: Project): WriteCall => {
+        project.createTargeting("before", { name: "Old" });
+        return { tool: "create_targetings", input: { items: [{ name: "Old" }, { name: "New" }] } };
+      };
+      const clocks = { ...set, jump: { afterMs: 0, byMs } };
+      const outcomes = await outcomesOf(call, { faults: [{ on: 0, fault: lost("whole") }], clocks });
+      expect(outcomes).toEqual(all(2, "unknown"));
+    },
+  );
+
+  test.each([{}, ...hidden])("after an answer: nothing of ours has failed with %j", async (set) => {
+    const clocks = { ...set, jump: { afterMs: 30, byMs } };
+    const outcomes = await outcomesOf(targetings(150), { faults: [{ on: 1, fault: lost("whole") }], clocks });
+    expect(outcomes).toEqual([...all(100, "succeeded"), ...all(50, "unknown")]);
+  });
+
+  test.each([{}, ...hidden])("in a list too long to be read whole: nothing of ours has failed with %j", async (set) => {
+    const call = (project: Project): WriteCall => {
+      const targetingId = spring(project);
+      for (let number = 0; number <= 2000; number += 1) option(project, targetingId, `Old ${number}`);
+      return { tool: "bulk_add_options", input: { targetingId, items: [{ name: "New" }] } };
+    };
+    const clocks = { ...set, jump: { afterMs: 0, byMs } };
+    expect(await outcomesOf(call, { faults: [{ on: 0, fault: lost("whole") }], clocks })).toEqual(["unknown"]);
+  });
+
+  test("in a list too long to be read whole, what was there before has failed where the clocks agree", async () => {
+    const call = (project: Project): WriteCall => {
+      const targetingId = spring(project);
+      for (let number = 0; number <= 2000; number += 1) option(project, targetingId, `Old ${number}`);
+      return { tool: "bulk_add_options", input: { targetingId, items: [{ name: "New" }, { name: "Old 7" }] } };
+    };
+    const outcomes = await outcomesOf(call, { faults: [{ on: 0, fault: lost("whole") }], ageMs: 60_000 });
+    expect(outcomes).toEqual(["succeeded", "failed"]);
   });
 });
 

@@ -1,4 +1,5 @@
 import type { ObjectResult, ReportCounts } from "../../src/runs/report.ts";
+import { READS } from "./model/facts.ts";
 import type { Fault } from "./model/faults.ts";
 import type { Change, Project } from "./model/project.ts";
 import type { ModelService } from "./model/service.ts";
@@ -128,13 +129,18 @@ function mayHaveLostTakeover({ faults, kills, diskFullAfter }: Schedule): boolea
   return isLost && faults.some(({ fault }) => fault.kind === "takeover");
 }
 
+/** The engine reads at most two pages of a list before a run. Of a longer list, it knows only the newest options. */
+const LONGEST_LIST = 2 * READS.listLimit;
+
 /** Returns whether the engine could see before the run, without any clock, that no object had this name. */
 function isKnownToBeNew(evidence: Evidence, wish: PlacedWish["wish"]): boolean {
-  const { schedule } = evidence.of;
-  const isTopLevel = wish.kind === "option" && "id" in wish.targeting && wish.parent === undefined;
+  const { schedule, before } = evidence.of;
   // A sub-option with this name may be newer than all top-level options, and may have existed before the run.
-  const isFree = isTopLevel && !mayHaveLostTakeover(schedule) && evidence.optionsNamedBefore(wish.name).length === 0;
-  return isFree && !hasOthers(schedule) && schedule.failingReads.length === 0;
+  if (wish.kind !== "option" || !("id" in wish.targeting) || wish.parent !== undefined) return false;
+  const { id } = wish.targeting;
+  const listed = [...before.options.values()].filter(({ targeting, parent }) => targeting === id && !parent);
+  const isFree = listed.length <= LONGEST_LIST && evidence.optionsNamedBefore(wish.name).length === 0;
+  return isFree && !mayHaveLostTakeover(schedule) && !hasOthers(schedule) && schedule.failingReads.length === 0;
 }
 
 /** Returns whether nothing disturbs a schedule. Every outcome must then be the best possible one. */

@@ -104,13 +104,14 @@ const ANYTHING: Range = { lowest: Number.NEGATIVE_INFINITY, highest: Number.POSI
  * Estimates the difference between the service's clock and ours (theirs minus ours, in milliseconds), so that the times
  * in IDs can be compared with ours. Each reading narrows the range of possible differences. IDs of objects that we
  * certainly created are proof. The header `Date` may come from another machine, so it counts only while it agrees with
- * such IDs; it then limits how far the service's clock can be ahead. The header can prove that an object is newer than
- * a request, but never that it is older.
+ * such IDs. It then limits how far the service's clock can be ahead, and can prove that this clock was not set back.
  */
 export class ServerClock {
   #ids: Range;
   #dates = ANYTHING;
   #isOtherClock = false;
+  /** By how much the header `Date` was at least ahead at its last reading, and our time of that reading. */
+  #lastDate = { lowest: Number.NEGATIVE_INFINITY, at: Number.NEGATIVE_INFINITY };
   #readAt = Number.NEGATIVE_INFINITY;
 
   constructor(ids: Range = ANYTHING) {
@@ -135,6 +136,7 @@ export class ServerClock {
   /** Adds a reading of the header `Date`, which has whole seconds. */
   observe({ from, to, sentAt, receivedAt }: ClockReading): void {
     this.#forgetBefore(receivedAt);
+    this.#lastDate = { lowest: from - receivedAt, at: receivedAt };
     this.#dates = narrowed(this.#dates, { lowest: from - receivedAt, highest: to - sentAt });
     this.#compare();
   }
@@ -161,17 +163,27 @@ export class ServerClock {
 
   /**
    * Returns whether a time of the service is before or after one of ours. "unclear" if the readings do not prove it.
+   * "before" also needs proof that the service's clock has not been set back since our time.
    */
   order(theirs: number, ours: number): Order {
-    if (theirs < ours + this.#ids.lowest) return this.#mayBeSetBack() ? "unclear" : "before";
+    if (theirs < ours + this.#ids.lowest) return this.#isNotSetBack(ours) ? "before" : "unclear";
     if (theirs >= ours + this.#known().highest) return "after";
     return "unclear";
   }
 
-  /** Returns whether another reading of the header `Date` may prove that a time of the service is after one of ours. */
-  mayShowAfter(theirs: number, ours: number): boolean {
+  /**
+   * Returns whether a time of the service is before one of ours, unless the service's clock has been set back since.
+   */
+  mayBeBefore(theirs: number, ours: number): boolean {
+    return theirs < ours + this.#ids.lowest && !this.#mayBeSetBack();
+  }
+
+  /** Returns whether another reading of the header `Date` may prove the order of a time of the service and of ours. */
+  mayShowOrder(theirs: number, ours: number): boolean {
+    if (!this.#isCompared()) return false;
+    if (theirs < ours + this.#ids.lowest) return !this.#isNotSetBack(ours);
     const { lowest, highest } = this.#known();
-    return this.#isCompared() && theirs >= ours + lowest && theirs < ours + highest;
+    return theirs >= ours + lowest && theirs < ours + highest;
   }
 
   /**
@@ -208,6 +220,15 @@ export class ServerClock {
    */
   #mayBeSetBack(): boolean {
     return this.#dates.highest < this.#ids.lowest - CLOCKS_APART_MS;
+  }
+
+  /**
+   * Returns whether the last reading of the header `Date` proves that the service's clock has not been set back since
+   * our time by more than clocks may differ. Only a header from the same clock as IDs can prove it.
+   */
+  #isNotSetBack(ours: number): boolean {
+    const { lowest, at } = this.#lastDate;
+    return this.#isCompared() && at >= ours && lowest >= this.#ids.lowest - CLOCKS_APART_MS;
   }
 
   /** Returns whether the header `Date` was compared with IDs of objects that we created, and agrees with them. */
@@ -249,22 +270,23 @@ export interface Claim {
 export function orderOf(driver: ChangeDriver, { id, step }: Claim): Order {
   const byList = isUlid(id) ? driver.state.orderByList(step, id) : undefined;
   if (byList === "before") return "before";
-  if (byList === undefined) return clockOrderOf(driver, { id, step });
-  const mayBeOlder = clockFor(driver, step).order(ulidTime(id), firstAttempt(driver, step)) === "before";
+  if (byList !== "after") {
+    const byClock = clockOrderOf(driver, { id, step });
+    return byList === "likelyBefore" && byClock === "after" ? "unclear" : byClock;
+  }
+  const mayBeOlder = clockFor(driver, step).mayBeBefore(ulidTime(id), firstAttempt(driver, step));
   return mayBeOlder ? "unclear" : "after";
 }
 
 /**
  * Returns by the service's clock whether an object is older or newer than the first attempt of a step. "before" only if
- * that stays true when the clocks of the service's machines differ as much as they can. If another machine made that
- * attempt, never "before", because the service's clock may have been set back since.
+ * that stays true when the clocks of the service's machines differ as much as they can.
  */
 export function clockOrderOf(driver: ChangeDriver, { id, step }: Claim): Order {
   if (!isUlid(id)) return "unclear";
   const first = firstAttempt(driver, step);
   const clock = clockFor(driver, step);
-  const isOlder = clock.order(ulidTime(id) + CLOCKS_APART_MS, first) === "before";
-  if (isOlder && clock === driver.serverClock) return "before";
+  if (clock.order(ulidTime(id) + CLOCKS_APART_MS, first) === "before") return "before";
   return clock.order(ulidTime(id), first) === "after" ? "after" : "unclear";
 }
 
@@ -313,7 +335,7 @@ export async function readServiceClock(
   serverClock.observeSeen(latest, clock.now());
   let roundTrip = 0;
   for (let reading = 0; reading < CLOCK_READINGS; reading += 1) {
-    const open = claims.filter(({ id, step }) => serverClock.mayShowAfter(ulidTime(id), firstAttempt(driver, step)));
+    const open = claims.filter(({ id, step }) => serverClock.mayShowOrder(ulidTime(id), firstAttempt(driver, step)));
     const gaps = open.map(({ id, step }) => ulidTime(id) - firstAttempt(driver, step)).sort((a, b) => a - b);
     const [claim] = open;
     const gap = gaps[gaps.length >> 1];

@@ -7,7 +7,7 @@ import { listPages, type OptionList } from "../../reads/pages.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import { undefinedIf } from "../../runs/store.ts";
 import { LIMITS } from "../../spec/limits.ts";
-import { ulidTime } from "../../spec/names-and-contexts.ts";
+import { isUlid, ulidTime } from "../../spec/names-and-contexts.ts";
 import type { OptionRecord } from "../../spec/records.ts";
 import type { RunState } from "../change-state.ts";
 import { type Step, type StepChange, targetOf } from "../rows/entries.ts";
@@ -66,18 +66,19 @@ export async function reconcileCreates(
   const open: OpenCreate[] = [];
   for (const each of met) {
     const candidates = ids(each);
-    const [first] = candidates;
     const { step, reason } = each;
-    if (first === undefined) changes.push({ step: step.id, to: "failed", reason });
-    else if (madeNow && isOlderByClock(driver, step, candidates)) changes.push({ step: step.id, to: "failed", reason });
+    const create = { ...each, ids: candidates };
+    const isNotMade = candidates.length === 0 || (madeNow && isOlderByClock(driver, step, candidates));
+    if (isNotMade) changes.push({ step: step.id, to: "failed", reason });
     else if (madeNow) changes.push({ step: step.id, to: "unknown", reason: ownerUnclear(candidates) });
-    else open.push({ ...each, ids: candidates });
+    else open.push(create);
   }
-  const { found, unread } = await withSameContexts(driver, open, await lookUp(driver, open));
+  const maybeOwn = open.filter(({ step, ids: some }) => some.some((id) => !isLikelyOlder(driver, step, id)));
+  const { found, unread } = await withSameContexts(driver, maybeOwn, await lookUp(driver, maybeOwn));
   const elsewhere = open.filter(({ ids: candidates }) => !candidates.some((id) => found.has(id) || unread.has(id)));
   const openClaims = elsewhere.flatMap(({ step, ids: some }) => some.map((id) => ({ id, step })));
-  await readServiceClock(driver, openClaims, clockOrderOf);
   observeOwn(driver, open, found);
+  await readServiceClock(driver, openClaims, clockOrderOf);
   for (const each of open) {
     const { step, reason, ids: candidates } = each;
     const isFree = elsewhere.includes(each) && (await hasNoGroup(driver, each, namesIn));
@@ -126,6 +127,11 @@ async function hasNoGroup(driver: ChangeDriver, { step, ids }: OpenCreate, names
     return typeof group === "string" && orderOf(driver, { id: group, step }) === "before";
   });
   return inOlder.every((isInOlder) => isInOlder);
+}
+
+/** Returns whether only a clock that was set back could have given this run's own option such an ID. */
+function isLikelyOlder({ state }: ChangeDriver, step: Step, id: string): boolean {
+  return isUlid(id) && state.orderByList(step, id) === "likelyBefore";
 }
 
 function isOlderByClock(driver: ChangeDriver, step: Step, ids: readonly string[]): boolean {

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { JournalEntry } from "../../../src/changes/rows/entries.ts";
 import { StepMaker } from "../../../src/changes/rows/steps.ts";
 import { noteNewest } from "../../../src/changes/settle/drive.ts";
-import { clockOrderOf } from "../../../src/changes/settle/evidence.ts";
+import { clockOrderOf, type ServerClock } from "../../../src/changes/settle/evidence.ts";
 import { existingIds, reconcileCreates } from "../../../src/changes/settle/reconcile.ts";
 import type { HeldOption } from "../../support/tool-context.ts";
 import { entriesOf, fakeDriver, idAt, START } from "../fake-driver.ts";
@@ -69,6 +69,12 @@ async function listedAndLost(place: NewPlace, before: readonly HeldOption[], now
   return { driver, step };
 }
 
+/** Shows a driver that the clock inside IDs and the header `Date` agree with the clock of this machine. */
+function compareClocks({ serverClock }: { readonly serverClock: ServerClock }): void {
+  serverClock.observeMade([START + 100], START + 95, START + 105);
+  serverClock.observe({ from: START + 5000, to: START + 5999, sentAt: START + 5400, receivedAt: START + 5410 });
+}
+
 type NewPlace = Parameters<StepMaker["addOption"]>[1];
 
 async function verdict(held: readonly HeldOption[], existing: string, madeNow = false) {
@@ -89,7 +95,7 @@ describe("the clocks of the machines that make IDs differ by less than two secon
    */
   async function onOther(machine: string, newest: string, latest: readonly string[]) {
     const { driver, step } = metItsName([shoes(machine)], newest, latest);
-    driver.serverClock.observeMade([START + 100], START + 95, START + 105);
+    compareClocks(driver);
     return reconcileCreates(driver, [{ step, reason: taken(machine) }], false, noNames);
   }
 
@@ -104,7 +110,7 @@ describe("the clocks of the machines that make IDs differ by less than two secon
   test("nor by the clock alone, where nothing was listed", async () => {
     const { driver, step, state } = metItsName([shoes(idAt(400))]);
     state.newest.clear();
-    driver.serverClock.observeMade([START + 100], START + 95, START + 105);
+    compareClocks(driver);
     const changes = await reconcileCreates(driver, [{ step, reason: taken(idAt(400)) }], false, noNames);
     expect(changes).toMatchObject([{ to: "unknown" }]);
   });
@@ -190,6 +196,7 @@ describe("a step that another machine has sent first", () => {
     other.driver.change([{ step: 0, to: "suspect" }]);
     const here = { ...other.driver, clock: { ...clockOf(driver), machine: "here" } };
     here.serverClock.observeMade([START + 4000], START + 4990, START + 5010);
+    here.serverClock.observe({ from: START + 4000, to: START + 4999, sentAt: START + 5100, receivedAt: START + 5110 });
     return clockOrderOf(here, { id: idAt(afterMs), step });
   }
   const clockOf = ({ clock }: ReturnType<typeof fakeDriver>["driver"]) => ({
@@ -225,7 +232,7 @@ describe("a clock that is set back by any time during a run", () => {
    */
   async function verdictAfter(before: readonly HeldOption[], found: HeldOption, madeNow = false) {
     const { driver, step } = await listedAndLost({ targeting: { id: TARGETING } }, before, [...before, found]);
-    driver.serverClock.observeMade([START + 100], START + 95, START + 105);
+    compareClocks(driver);
     return reconcileCreates(driver, [{ step, reason: taken(found._id) }], madeNow, noNames);
   }
   const others = [BEFORE, idAt(-4000)].map((_id, at) => ({ ...shoes(_id), name: `Other ${at}` }));

@@ -36,9 +36,9 @@ describe.each([0, 437, -86_400_123, 3_600_000])("a service whose clock is %d ms 
   test("nor about what came 100 ms before it, and readings only show that no further one would help", () => {
     const clock = clockAfter({ skew, there: 5, back: 700 });
     const older = first - 100 + skew;
-    expect(clock.mayShowAfter(older, first)).toBe(true);
+    expect(clock.mayShowOrder(older, first)).toBe(true);
     for (let reading = 0; reading < 2; reading += 1) read(clock, first + 10, { gap: older - first + 1 + 2, skew });
-    expect(clock.mayShowAfter(older, first)).toBe(false);
+    expect(clock.mayShowOrder(older, first)).toBe(false);
     expect(clock.order(older, first)).toBe("unclear");
     expect(clock.isLikelyAfter(older, first)).toBe(false);
   });
@@ -54,26 +54,48 @@ describe.each([0, 437, -86_400_123, 3_600_000])("a service whose clock is %d ms 
     const clock = clockAfter({ skew, there: 700, back: 700 });
     clock.observeMade([SENT + 2000 + 4 + skew, SENT + 2000 + 2 + skew], SENT + 2000, SENT + 2006);
     expect(clock.order(first + 2 + skew, first)).toBe("after");
+    read(clock, first + 10, { gap: skew, skew });
     expect(clock.order(first - 3 + skew, first)).toBe("before");
   });
 
   test("a header of another clock than the IDs is left alone", () => {
     const clock = clockAfter({ skew, there: 300, back: 5 });
     read(clock, first, { gap: 0, skew: skew + 60_000 });
-    expect(clock.mayShowAfter(first + 3 + skew, first)).toBe(false);
+    expect(clock.mayShowOrder(first + 3 + skew, first)).toBe(false);
     expect(clock.order(first + 3 + skew, first)).toBe("unclear");
     // The header is right from now on, but a clock that was wrong once is never trusted.
     for (let reading = 0; reading < 2; reading += 1) read(clock, first + 10, { gap: 4 + skew, skew });
     expect(clock.order(first + 3 + skew, first)).toBe("unclear");
     expect(clock.order(first + 300 + skew, first)).toBe("after");
-    expect(clock.order(first - 6 + skew, first)).toBe("before");
+    expect(clock.mayBeBefore(first - 6 + skew, first)).toBe(true);
+    expect(clock.order(first - 6 + skew, first)).toBe("unclear");
+  });
+
+  test("the clock may have been set back since the header was last read, so nothing is proven to be older", () => {
+    const clock = clockAfter({ skew, there: 5, back: 5 });
+    const older = first - 10 + skew;
+    expect(clock.order(older, first)).toBe("unclear");
+    read(clock, first - 2000, { gap: skew, skew });
+    expect(clock.order(older, first)).toBe("unclear");
+    expect(clock.mayShowOrder(older, first)).toBe(true);
+    read(clock, first + 10, { gap: skew, skew });
+    expect(clock.order(older, first)).toBe("before");
+    expect(clock.mayShowOrder(older, first)).toBe(false);
+  });
+
+  test("nor does an answer prove it that was too slow to show whether the clock was set back", () => {
+    const clock = clockAfter({ skew, there: 5, back: 5 });
+    const from = wholeSecond(first + skew + 20);
+    clock.observe({ from, to: from + 999, sentAt: first, receivedAt: first + 30_000 });
+    expect(clock.order(first - 3000 + skew, first)).toBe("unclear");
+    expect(clock.mayShowOrder(first - 3000 + skew, first)).toBe(true);
   });
 });
 
 test("readings of long ago are forgotten, since clocks drift apart", () => {
   const hour = 3_600_000;
   const clock = clockAfter({ skew: 0, there: 1, back: 1 });
-  expect(clock.order(SENT + hour - 30, SENT + hour)).toBe("before");
+  expect(clock.mayBeBefore(SENT + hour - 30, SENT + hour)).toBe(true);
   // By now the service's clock is 40 ms behind, so objects that are created after the attempt look older.
   clock.observeMade([SENT + hour - 40 + 2], SENT + hour, SENT + hour + 4);
   expect(clock.order(SENT + hour - 40 + 3, SENT + hour)).toBe("after");
@@ -86,10 +108,11 @@ describe("before anything of our own was compared with it, the header proves not
     clock.observeSeen(SENT + 3, SENT + 100);
     expect(clock.order(SENT + 3, SENT)).toBe("unclear");
     expect(clock.isLikelyAfter(SENT + 3, SENT)).toBe(false);
-    expect(clock.mayShowAfter(SENT + 3, SENT)).toBe(false);
-    // An object that an answer names existed at that time. So its ID alone shows that it is older, unless the clock may
-    // have been set back.
-    expect(clock.order(SENT - 98, SENT)).toBe(ahead === -5000 ? "unclear" : "before");
+    expect(clock.mayShowOrder(SENT + 3, SENT)).toBe(false);
+    // An object that an answer names existed at that time. So another object with an older ID is older, unless the clock
+    // was set back in between.
+    expect(clock.mayBeBefore(SENT - 98, SENT)).toBe(ahead !== -5000);
+    expect(clock.order(SENT - 98, SENT)).toBe("unclear");
   });
 });
 
