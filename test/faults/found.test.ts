@@ -389,6 +389,19 @@ describe("the clock inside IDs is set back, so that what is new looks older than
 });
 
 describe("found by the schedules", () => {
+  test("a group is made although an older group has the name of a sub-option, whatever the clocks show", async () => {
+    const call = (project: Project): WriteCall => {
+      const targetingId = spring(project);
+      option(project, targetingId, "Bags", group(project, targetingId, "Autumn", ["own"]));
+      const items = [{ name: "New" }, { name: "Winter", children: [{ name: "Bags" }, { name: "Boots" }] }];
+      return { tool: "bulk_add_options", input: { targetingId, items } };
+    };
+    for (const set of [{}, { tellsDate: false }, { dateClock: { aheadMs: -500 } }]) {
+      const outcomes = await outcomesOf(call, { faults: [{ on: 0, fault: lost("none") }], clocks: set });
+      expect(outcomes).toEqual(["succeeded", "succeeded", "failed", "succeeded"]);
+    }
+  });
+
   test("a resumed run whose first reading failed knows its own options", async () => {
     const outcomes = await outcomesOf(
       (project) => ({

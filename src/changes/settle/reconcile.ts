@@ -68,7 +68,9 @@ export async function reconcileCreates(
     const candidates = ids(each);
     const { step, reason } = each;
     const create = { ...each, ids: candidates };
-    const isNotMade = candidates.length === 0 || (madeNow && isOlderByClock(driver, step, candidates));
+    const isNotMade =
+      candidates.length === 0 ||
+      (madeNow && (isOlderByClock(driver, step, candidates) || (await hasNoGroup(driver, create, namesIn))));
     if (isNotMade) changes.push({ step: step.id, to: "failed", reason });
     else if (madeNow) changes.push({ step: step.id, to: "unknown", reason: ownerUnclear(candidates) });
     else open.push(create);
