@@ -10,8 +10,8 @@ export interface SheetRecord {
    * Only in a workbook, by index: the stored numbers of cells that show them rounded, in percent or with a currency.
    */
   readonly stored?: ReadonlyMap<number, string>;
-  /** Only in a workbook: whether the row has a formula that sums or counts. */
-  readonly hasSum?: true;
+  /** Only in a workbook: the indexes of cells with a formula that sums or counts. Absent if there is none. */
+  readonly sums?: ReadonlySet<number>;
   /** Only in a workbook: whether the row is hidden, by hand or by a filter. */
   readonly isHidden?: true;
 }

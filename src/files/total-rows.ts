@@ -108,18 +108,22 @@ export class TotalRows {
    * or the number of rows is allowed. The last row is a total even if no number can be compared, or if it comes after
    * an empty row.
    */
-  #kindOf({ cells, hasSum }: SheetRecord, isApart: boolean): RowKind {
+  #kindOf({ cells, sums: formulas }: SheetRecord, isApart: boolean): RowKind {
     const name = cells.find((cell) => cell.trim() !== "")?.trim() ?? "";
     const isAlone = cells.filter((cell) => cell.trim() !== "").length === 1;
-    if (isAlone && COUNTED.test(name) && this.#count >= FEWEST_ADDED && countIn(name) === this.#count) return "total";
-    if (hasSum !== true && !TOTAL.test(name) && LABELLED.test(name) && this.#isLabelledSum(cells)) return "total";
-    if (hasSum !== true && !TOTAL.test(name) && !cells.some((cell) => SUM_FORMULA.test(cell.trim()))) return "option";
+    const isCount = this.#count >= FEWEST_ADDED && countIn(name) === this.#count;
+    if (isCount && (isAlone ? COUNTED.test(name) : this.#isLabelledSum(cells))) return "total";
+    if (formulas === undefined && !TOTAL.test(name) && LABELLED.test(name) && this.#isLabelledSum(cells))
+      return "total";
+    if (formulas === undefined && !TOTAL.test(name) && !cells.some((cell) => SUM_FORMULA.test(cell.trim())))
+      return "option";
     const filled = cells.flatMap((cell, at) => (cell.trim() === "" ? [] : [{ cell: cell.trim(), at }]));
     const [first, ...others] = filled;
-    const isSum = hasSum === true || others.some(({ cell }) => SUM_FORMULA.test(cell));
+    const isSum = formulas !== undefined || others.some(({ cell }) => SUM_FORMULA.test(cell));
     const isFigure = ({ cell }: { readonly cell: string }): boolean =>
       cell === NO_VALUE || SUM_FORMULA.test(cell) || isNumber(cell) || COUNTED.test(cell);
-    if (isSum && filled.every((one) => this.#read[one.at] !== true && isFigure(one))) return "total";
+    const isNamed = ({ at }: { readonly at: number }): boolean => this.#read[at] === true && formulas?.has(at) !== true;
+    if (isSum && filled.every((one) => !isNamed(one) && isFigure(one))) return "total";
     if (first === undefined || others.length === 0 || !(isSum ? TOTAL_OF : TOTAL).test(first.cell)) return "option";
     if (!others.every(isFigure)) return "option";
     if (isSum) return "total";
@@ -131,8 +135,8 @@ export class TotalRows {
     if (counts.length > 0 && this.#hasDigits && this.#count < FEWEST_ADDED) return "option";
     const sums = others.map(({ cell, at }) => this.#columns.get(at)?.compare(cell));
     const isCounted = counts.length === 0 || !this.#hasDigits;
-    const isCount = counts.length > 0 && this.#count >= FEWEST_ADDED && !sums.includes("different");
-    if (isCounted && (isCount || sums.includes("equal"))) return "total";
+    const isCounts = counts.length > 0 && this.#count >= FEWEST_ADDED && !sums.includes("different");
+    if (isCounted && (isCounts || sums.includes("equal"))) return "total";
     return isApart || !sums.includes("different") || sums.includes("equal") ? "totalIfLast" : "notTotal";
   }
 

@@ -581,6 +581,29 @@ describe("workbooks of other programs", () => {
     expect(notes).toContain(`line ${line} skipped as a row of totals`);
   });
 
+  test.each([
+    ["12,,78\n", 12],
+    ["11,,78\n", 13],
+    ["12,,77\n", 13],
+    ["12,x,78\n", 13],
+  ])("a number of the options below them, beside a sum, is no option: %j", async (last, count) => {
+    const rows = Array.from({ length: 12 }, (_, at) => `Option ${at + 1},a${at + 1},${at + 1}\n`);
+    expect((await read("a.csv", `Option,Context IDs,Clicks\n${rows.join("")}${last}`)).rows).toHaveLength(count);
+  });
+
+  test("a row of a workbook whose name is a formula that counts is no option", async () => {
+    const total = row("<c><f>SUBTOTAL(103,A2:A3)</f><v>11</v></c>", "", "<c><f>SUBTOTAL(109,C2:C3)</f><v>9</v></c>");
+    const own = row("<c><v>11</v></c>", "c", "<c><f>SUM(D4:F4)</f><v>9</v></c>");
+    const table = [row("Option", "Context IDs", "Clicks"), row("One", "a", "4"), row("Two", "b", "6")];
+    const { rows, notes } = await read("a.xlsx", workbook(rowsOf(...table, own, total)));
+    expect(rows).toEqual([
+      ["One", "a"],
+      ["Two", "b"],
+      ["11", "c"],
+    ]);
+    expect(notes).toContain("line 5 skipped as a row of totals");
+  });
+
   test("an option named after a number that is no count is read", async () => {
     expect((await read("a.csv", "Option,Context IDs\nOne,a\nTwo,b\n5 items,\n")).rows).toHaveLength(3);
   });

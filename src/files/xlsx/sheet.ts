@@ -112,7 +112,7 @@ class RowReader {
   #isText = false;
   #isPhonetic = false;
   #formula: string | undefined;
-  #hasSum = false;
+  #sums = new Set<number>();
   #isHidden = false;
   #asText = new Set<number>();
   #stored = new Map<number, string>();
@@ -133,7 +133,7 @@ class RowReader {
       this.#line = Math.max(this.#line + 1, Number(attribute("r") ?? 0) || 0);
       this.#cells = [];
       this.#column = 0;
-      this.#hasSum = false;
+      this.#sums = new Set();
       this.#asText = new Set();
       this.#stored = new Map();
       this.#isHidden = isTrue(attribute("hidden"));
@@ -163,7 +163,7 @@ class RowReader {
   readonly close = (name: string): void => {
     if (name === "v" || name === "t") this.#isText = false;
     else if (name === "f") {
-      if (SUM_FORMULA.test(`=${this.#formula ?? ""}`)) this.#hasSum = true;
+      if (SUM_FORMULA.test(`=${this.#formula ?? ""}`)) this.#sums.add(this.#column);
       this.#formula = undefined;
     } else if (name === "rPh") this.#isPhonetic = false;
     else if (name === "c") this.#endCell();
@@ -216,7 +216,7 @@ class RowReader {
       cells: this.#cells,
       ...(this.#asText.size > 0 && { asText: this.#asText }),
       ...(this.#stored.size > 0 && { stored: this.#stored }),
-      ...(this.#hasSum && { hasSum: true }),
+      ...(this.#sums.size > 0 && { sums: this.#sums }),
       ...(this.#isHidden && { isHidden: true }),
     });
   }
