@@ -173,6 +173,16 @@ test("a row whose ID and name do not agree fails alone", async () => {
   expect(await contents()).toContain('"contexts":["b1"]');
 });
 
+test("rows with an ID and a name change nothing if the name cannot be compared", async () => {
+  const { client, sandbox, targetingId, given, contents } = await withList();
+  const { results } = await call(client, "bulk_add_options", { targetingId, items: [{ name: "Aa" }] });
+  await sandbox.control("POST", "/faults", { faults: [{ on: "read", kind: "status", status: 403, times: 100 }] });
+  const sheet = `Option,Option ID,Context ID\nBb,${results[0]?._id},oops\n`;
+  expect((await given("update_contexts", "unread.csv", sheet)).text).toContain("nothing was changed");
+  await sandbox.control("DELETE", "/faults");
+  expect(await contents()).not.toContain("oops");
+});
+
 test("a name that only one row of an option gives counts for it, wherever the row is", async () => {
   const { client, targetingId, given, contents } = await withList();
   const { results } = await call(client, "bulk_add_options", { targetingId, items: [{ name: "Bb" }] });

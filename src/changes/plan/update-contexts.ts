@@ -1,4 +1,3 @@
-import { isApiError } from "../../api/errors.ts";
 import { splitBeside } from "../../files/cells.ts";
 import { type GivenItem, placeOf, rowCounts } from "../../files/rows.ts";
 import { folded } from "../../platform/by-key.ts";
@@ -129,12 +128,7 @@ async function namesOf(
   }
   const unknown = ids.filter((id) => !names.has(id) && !read.some((contents) => contents.has(id)));
   if (unknown.length === 0) return names;
-  try {
-    for (const [id, { name }] of (await findOptions(api, unknown, signal)).found) names.set(id, name);
-  } catch (thrown) {
-    // The change can be planned without these names. Rows with a wrong name are then not noticed.
-    if (!isApiError(thrown)) throw thrown;
-  }
+  for (const [id, { name }] of (await findOptions(api, unknown, signal)).found) names.set(id, name);
   return names;
 }
 
