@@ -107,6 +107,30 @@ test("what changed since so that it matters is told object by object, and nothin
   expect(JSON.stringify(options.structuredContent)).toContain("Hats");
 });
 
+test("what others have already applied is not reported as added, removed or renamed", async () => {
+  const { call, client, sandbox } = await spring();
+  const targeting = await sandbox.targeting("Shared");
+  const [shoes, hats, bags] = await sandbox.options(targeting, [
+    { name: "Shoes" },
+    { name: "Hats", contexts: ["c", "d"] },
+    { name: "Bags" },
+  ]);
+  const options = [
+    { _id: shoes, name: "Boots" },
+    { _id: hats, name: "Hats", contexts: ["c", "more"] },
+    { _id: bags, name: "Bags", contexts: ["new"] },
+  ];
+  const { data } = await call("plan_targeting", { desired: { version: 1, targeting: { _id: targeting }, options } });
+  await client.callTool("update_options", { items: [{ _id: shoes, name: "Boots" }] });
+  await client.callTool("update_contexts", { items: [{ _id: hats, add: ["more"], remove: ["d"] }] });
+  const { text } = await call("apply_plan", { runId: data.runId });
+  const lines = text.split("\n");
+  expect(lines.find((line) => line.startsWith("Already done"))).toBe(
+    `Already done (items 1-2): "Boots" ${shoes}, "Hats" ${hats} (1 already there, 1 not there)`,
+  );
+  expect(text.match(/ added/g)).toHaveLength(1);
+});
+
 test("each change that no longer fits says what another person did, whichever object they changed", async () => {
   const { call, client, file, edit, targetingId } = await spring({ TARGETING_MCP_CONFIRM: "off" });
   await edit(/name: "?Spring"?/, "name: Summer");

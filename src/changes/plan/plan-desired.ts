@@ -75,9 +75,9 @@ function addObjects(plan: Plan, changes: PlannedChanges): TargetingObjects {
   const plain = plainItems(changes);
   const writer = new RowWriter();
   const rows = new Set<RowBlock>();
-  for (const item of changes.items) {
+  for (const [at, item] of changes.items.entries()) {
     const { length } = plan.objects;
-    const object = objectOf(item, length, changes);
+    const object = objectOf(item, length, changes, changes.alreadyDone.has(at));
     if (_id === undefined || item.kind !== "create" || !plain.has(item)) plan.object(object);
     else {
       const block = writer.add({ targeting: _id, name: item.name, contexts: item.contexts }, object, length);
@@ -121,7 +121,7 @@ function addChanges(plan: Plan, changes: PlannedChanges, objects: TargetingObjec
   addSteps(plan, changes, objects);
 }
 
-function objectOf(item: PlanItem, index: number, changes: PlannedChanges): ReportedObject {
+function objectOf(item: PlanItem, index: number, changes: PlannedChanges, isAlreadyDone: boolean): ReportedObject {
   const group = groupMark(item.kind === "create" ? item : item.seen);
   const { line = 0 } = item;
   const place = { index, ...(line > 0 && { line }) };
@@ -133,7 +133,16 @@ function objectOf(item: PlanItem, index: number, changes: PlannedChanges): Repor
     _id,
     name: item.name ?? seen.name,
     ...group,
-    change: changeOf(item, changes),
+    change: isAlreadyDone ? alreadyDone(item) : changeOf(item, changes),
+  };
+}
+
+/** Returns the counts of an item that others have already applied: the run itself changes nothing. */
+function alreadyDone({ contexts }: ChangeItem): KnownChange {
+  const { add, remove } = contexts ?? { add: [], remove: [] };
+  return {
+    ...(add.length > 0 && { alreadyThere: add.length }),
+    ...(remove.length > 0 && { absent: remove.length }),
   };
 }
 
