@@ -250,7 +250,8 @@ interface Beside {
 }
 
 /**
- * Returns the heading of failures with the same code: the code, their number, and the beginning of all their messages.
+ * Returns the heading of failures with the same code: the code, their number, and the words with which all their
+ * messages begin.
  */
 export function sharedLine(failures: readonly SummarizedFailure[]): string {
   const [first] = failures;

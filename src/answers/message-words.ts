@@ -45,7 +45,10 @@ function aboutLine(line: string, write: (line: string) => string): Text {
   return { agent: others, page: others, terminal: others, sheet: write(`${line} of the original file`) };
 }
 
-/** Returns a text that says how to resume the run, in the words for each reader. */
+/**
+ * Returns a text for each reader, such as an agent or a person at the page. `write` gets the sentence that tells this
+ * reader how to resume the run.
+ */
 export function resuming(write: (resume: string) => string): Text {
   return {
     agent: write("Call resume_run with this runId."),

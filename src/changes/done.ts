@@ -48,7 +48,9 @@ export async function readPreviousValues(
 export interface Resolved {
   /** By object: the ID of the object that an unanswered step created. */
   readonly made: ReadonlyMap<number, string>;
-  /** By object: the ID of an option that has the name in an unanswered step, which may have created it. */
+  /**
+   * By object: the ID of an option with the name that an unanswered step would create. That step may have created it.
+   */
   readonly unclear: ReadonlyMap<number, string>;
 }
 

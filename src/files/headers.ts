@@ -65,7 +65,8 @@ function readingOf({ columns, spelt = () => undefined }: ValidColumns, mapped: C
     }
     known.set(plainHeading(heading), { column, rank: MAPPED });
   }
-  // If the caller chooses a column of Context IDs, only this one is read, even if others have its heading with a number.
+  // If the caller chooses a column of Context IDs, only this one is read, even if others have its heading with a
+  // number.
   const isChosen = [...known.values()].some(({ column, rank }) => rank === MAPPED && CONTEXTS.includes(column));
   return (heading: string): Reading | undefined => {
     const plain = plainHeading(heading);

@@ -281,8 +281,8 @@ interface CachedProject {
 }
 
 /**
- * Creates the projects of a process: one for the configured keys (`settings`), and one for all other keys that requests
- * use. The settings of the latter are made from `input`.
+ * Creates the projects of a process: one for the configured keys (`settings`), and one for each other pair of keys that
+ * requests use, with settings made from `input`.
  */
 export function projects(input: SettingsInput, settings: Settings, shared: Shared) {
   const configured: Project = {

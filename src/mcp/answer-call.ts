@@ -431,8 +431,8 @@ function rootsOf(call: ServerContext, server: McpServer, guard: (() => Promise<R
     return uris.length === 0 ? [] : usableRoots(uris, await guard());
   });
   /**
-   * If the call has used the roots, returns a request for them. A client that repeats the call for another reason must
-   * send them again.
+   * If the call has used the roots, returns a request for them. Roots are not stored: if the client has to repeat the
+   * call, for example with a person's answer, it must send them again.
    */
   const again = (): Readonly<Record<string, InputRequest>> => (modern !== undefined && isUsed ? rootsRequest() : {});
   return { folders, again };

@@ -116,8 +116,8 @@ function hasOtherName({ option, there, base }: DesiredRow): boolean {
 }
 
 /**
- * Returns whether an option may be deleted: it has not changed since the base, or it is not in the base. Otherwise
- * records conflicts.
+ * Returns whether an option may be deleted: it has not changed since the base, or it is not in the base, so that there
+ * is nothing to compare it with. Otherwise records conflicts.
  */
 function mayBeDeleted(
   there: ServiceOption,

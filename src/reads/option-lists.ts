@@ -20,7 +20,7 @@ export interface WalkPosition {
 }
 
 interface Walk extends OptionList {
-  /** Whether the total may change during the walk. Otherwise, another total means that the list has changed. */
+  /** Whether a changed total is accepted during the walk. Otherwise it means that the list has changed. */
   readonly totalMayChange?: boolean | undefined;
 }
 

@@ -85,7 +85,8 @@ async function start(options: SandboxOptions): Promise<Sandbox> {
       return sandbox;
     } catch (thrown) {
       if (!hasCode(thrown, "EADDRINUSE") || tries === PORT_TRIES) throw thrown;
-      // A call waits for the sandbox, so this pause keeps the process alive, unlike the sandbox itself.
+      // A sandbox does not keep the process alive, but a call now waits for it. So the timer of this pause must (no
+      // unref).
       await delay(PORT_WAIT_MS);
     }
   }

@@ -15,7 +15,7 @@ export const renameTargetings = {
   description: "Renames targetings, given by ID or current name; names may be swapped in one call.",
   toolset: "targeting",
   effect: "changes",
-  // If items use names for targetings, repeating the call may undo a swap of two names.
+  // If a call swaps two names and identifies the targetings by name, the same call again swaps them back.
   idempotent: false,
   input,
   output: runOutput,

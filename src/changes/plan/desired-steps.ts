@@ -43,8 +43,8 @@ export interface TargetingObjects {
 
 /**
  * Returns the new top-level options on which no other change depends. They are stored as rows, because 100,000 separate
- * steps would need much memory. Empty if one request can contain them all, or if deletions may first have to make room
- * for them.
+ * steps would need much memory. Empty, so that they are stored as steps, if one request can contain them all, or if
+ * other options may have to be deleted before.
  */
 export function plainItems({ targeting, items, alreadyDone, there }: PlannedChanges): ReadonlySet<PlanItem> {
   const created = items.filter(({ kind }) => kind === "create").length;

@@ -60,7 +60,10 @@ export interface ChangeDriver
   send(operation: BulkOperation, steps: readonly number[], fence: Fence): Promise<BulkAnswer>;
   /** Returns a key for a step. Only steps with the same key may be sent in one request. Absent if all steps may. */
   readonly apartBy?: (step: number) => string;
-  /** The monotonic time in milliseconds after which objects must be compared again before the next request is sent. */
+  /**
+   * The monotonic time in milliseconds after which `changedSince` must be called before the next request is sent:
+   * others may have changed the objects meanwhile.
+   */
   compareAt: number;
   /** Calls the function `changedSince` of `changed-since.ts` for this run. */
   changedSince(isFull: boolean): Promise<Comparison | undefined>;
@@ -231,7 +234,10 @@ export class ServerClock {
     return this.#isCompared() && at >= ours && lowest >= this.#ids.lowest - CLOCKS_APART_MS;
   }
 
-  /** Returns whether the header `Date` was compared with IDs of objects that we created, and agrees with them. */
+  /**
+   * Returns whether the header `Date` was compared with the times in the IDs of objects that we created, and agrees
+   * with them. Only then do both come from the same clock.
+   */
   #isCompared(): boolean {
     return Number.isFinite(this.#ids.highest) && !this.#isOtherClock;
   }
