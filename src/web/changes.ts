@@ -22,9 +22,9 @@ import {
 } from "./change-rows.ts";
 import type { ChangeList, ChangeRow, ChangeSide } from "./wire.ts";
 
-// Lists the changes of a run as rows, each with the state before and after. Where they come
-// from: for a plan, its document; for another run that waits for approval, the effect that is shown to the person; for an
-// executed run, its journal. For deletions, effect and journal contain only the number of Context IDs, so the objects to
+// Lists the changes of a run as rows, each with the state before and after. The rows of a plan come from its document,
+// those of an executed run from its journal, and those of another run that waits for approval from the effect that is
+// shown to the person. For deletions, effect and journal contain only the number of Context IDs, so the objects to
 // delete are read from the service.
 
 /** The maximum number of rows in one response, and of Context IDs on one side of a row. */
