@@ -417,6 +417,7 @@ function aboutOf(
     ...(state.facts?.decided !== undefined && { beganAt: state.facts.decided.at }),
     ...(state.facts?.withinName !== undefined && { within: state.facts.withinName.slice(0, MAX_NAME_CHARACTERS) }),
     ...decisionIn(state),
+    ...(state.stopped?.reason?.code === "NOT_DECIDED" && { isExpired: true as const }),
     ...(state.endedAt !== undefined && { endedAt: state.endedAt }),
   };
 }

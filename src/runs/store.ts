@@ -360,6 +360,8 @@ const runSummarySchema = z.object({
       beganAt: z.number().exactOptional(),
       within: z.string().exactOptional(),
       decided: z.object({ is: z.enum(["approved", "declined"]), who: z.string(), where: z.string() }).exactOptional(),
+      /** Set if nobody approved or declined the run in time. */
+      isExpired: z.literal(true).exactOptional(),
       /**
        * Set if the run was withdrawn, declined, undone, or not decided in time. It can be neither continued nor undone.
        */

@@ -18,9 +18,9 @@ import { waitingAnywhere } from "../tools/write/waiting.ts";
 import { changeLines, changeList, firstChanges } from "./changes.ts";
 import { failureRow, forAgent, planView, problemList, readingOf, storyOf } from "./detail.ts";
 import { fileAnswer } from "./page.ts";
-import { type PageScope, type SeenRun, unlessDamaged, visibleRun, whyNotApprovable } from "./seen.ts";
+import { ownWaitingRuns, type PageScope, type SeenRun, unlessDamaged, visibleRun, whyNotApprovable } from "./seen.ts";
 import { actOf, nounOf, onlyObject, type TitleParts, titleOf, waitingTitle } from "./titles.ts";
-import { decisionOf, objectsOf, undoOfRun, waitingOf, withOverlap } from "./waiting.ts";
+import { decisionOf, EXPIRED, objectsOf, undoOfRun, waitingOf, withOverlap } from "./waiting.ts";
 import {
   type ChangeList,
   type EffectObjects,
@@ -119,24 +119,13 @@ async function listedRow(listed: ListedRun, known: Known, shown: PageScope): Pro
   return {
     ...{ runId, title, tool: tool === "" ? "unknown tool" : tool, caller: callerName(caller), startedAt, updatedAt },
     isDeclined: decided?.is === "declined" || undefined,
+    isExpired: about.isExpired,
     isUndo: isUndo(tool, plannedBy),
-    ...{
-      status,
-      counts,
-      targeting,
-      did,
-      how: doneKinds(how, status),
-      names,
-      undoes,
-      client,
-      fileName,
-      beganAt,
-      endedAt,
-      noun: nounOf({ tool, fileName, mergesRows, groups }, inside),
-    },
+    ...{ status, counts, targeting, did, how: doneKinds(how, status), names, undoes, client, fileName, beganAt },
+    ...{ endedAt, noun: nounOf({ tool, fileName, mergesRows, groups }, inside) },
     requestedBy: person && personWords(person, shown.services.person),
     optionsInside: inside?.succeeded,
-    decided: decided && decisionWords(decided, shown.services.person),
+    decided: about.isExpired ? EXPIRED : decided && decisionWords(decided, shown.services.person),
     isDecidedOnPage: decided?.where === "page" || undefined,
     ...(run ? await waitingFields(run, { targeting }, shown, shown) : idleActions(listed, status, shown)),
     ...(isDamaged && { standsStill: DAMAGED, actions: [], undoUntil: undefined }),

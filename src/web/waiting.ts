@@ -59,10 +59,12 @@ export function waitingOf(
   };
 }
 
+export const EXPIRED = "Nobody decided in time";
+
 /** Describes how a run was decided: by whom and where, or that nobody decided. `reader`: the person called "you". */
-export function decisionOf(run: Run, reader: string | undefined): Pick<RunRow, "decided" | "isDeclined"> {
+export function decisionOf(run: Run, reader: string | undefined): Pick<RunRow, "decided" | "isDeclined" | "isExpired"> {
   if (!isChangeRun(run) && !isApproval(run)) return {};
-  if (run.state.stopped?.reason?.code === "NOT_DECIDED") return { decided: "Nobody decided in time" };
+  if (run.state.stopped?.reason?.code === "NOT_DECIDED") return { decided: EXPIRED, isExpired: true };
   const approval = approvalOfRun(run);
   return {
     decided: approval && approvalWords(approval, reader),

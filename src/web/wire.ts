@@ -136,6 +136,8 @@ export interface RunRow {
   readonly decided?: string | undefined;
   readonly isDecidedOnPage?: boolean | undefined;
   readonly isDeclined?: boolean | undefined;
+  /** Whether nobody approved or declined the run in time. */
+  readonly isExpired?: boolean | undefined;
   readonly undoUntil?: number | undefined;
   /**
    * For a run that has stopped before its end: why, and how to continue it. For a damaged run: that it cannot be read.

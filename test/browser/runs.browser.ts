@@ -1263,6 +1263,65 @@ test("an approval that was decided before the page was loaded shows its outcome,
   });
 });
 
+test("an approval that expired says so, with the changes that were not sent", async () => {
+  const row = { ...ROW, status: "cancelled", actions: [], isExpired: true, decided: "Nobody decided in time" } as const;
+  const rows = ["Sneakers", "Boots"].map((name) => ({ kind: "deleted", before: { name } }) as const);
+  const changes = { rows, total: 25, counts: { created: 0, changed: 0, deleted: 25 } };
+  const made = await serveMadeRuns({ details: [{ ...WAITING, run: row, changes }] });
+  await onPage(`${made.url}/#/approvals/01WAITING`, async (page) => {
+    const box = page.locator(".decided");
+    await box.getByText("Expired", { exact: true }).waitFor();
+    await box.getByText("Nobody decided in time: nothing was sent").waitFor();
+    await page.getByText("What was not sent").click();
+    const names = page.locator("details").filter({ hasText: "What was not sent" }).getByRole("listitem");
+    await expect.poll(() => names.allInnerTexts()).toEqual(["− Sneakers", "− Boots", "and 23 more"]);
+    await page.getByRole("link", { name: "Show the run" }).click();
+    await page
+      .getByRole("list", { name: "What happened" })
+      .getByText("Expired")
+      .or(page.locator(".pill").getByText("Expired"))
+      .first()
+      .waitFor();
+    expect(await page.getByText("Cancelled").count()).toBe(0);
+  });
+});
+
+test("on a phone each failed row has its suggestion, and a renamed targeting its old name", async () => {
+  const suggestion = "Use each name once.";
+  const rows = [302, 316].map((line) => ({
+    ...{ outcome: "failed" as const, place: `line ${line}`, value: "Boots" },
+    ...{ problem: `same name as line ${line - 4}`, suggestion },
+  }));
+  const failures = [
+    {
+      ...{ outcome: "failed" as const, count: 2, places: "lines 302, 316", examples: ["Boots"] },
+      ...{ message: "same name as line 298", cause: "name used twice", remedy: suggestion },
+    },
+  ];
+  const at = { startedAt: Date.now(), updatedAt: Date.now() };
+  const title = "Renamed Summer to Fall";
+  const did = { created: 0, changed: 1, deleted: 0 };
+  const all = { ...PARTIAL.run.counts, items: 1, succeeded: 1, failed: 0 };
+  const renamed: RunRow = {
+    ...{ ...PARTIAL.run, ...at, runId: "01NAMED", title, did, tool: "rename_targetings", status: "succeeded" },
+    ...{ targeting: { _id: "01F", name: "Fall" }, counts: all },
+  };
+  const details = [
+    { ...PARTIAL, failures },
+    { ...PARTIAL, run: renamed, failures: [] },
+  ];
+  const made = await serveMadeRuns({ details, problems: { "01PARTIAL": { rows, total: 2 } } });
+  await onPage(`${made.url}/#/runs/01PARTIAL`, async (page) => {
+    await page.setViewportSize({ width: 390, height: 844 });
+    const table = page.getByRole("table", { name: "Failed" });
+    await table.getByText("same name as line 312").waitFor();
+    const shown = await table.getByText(suggestion).all();
+    expect(await Promise.all(shown.map((one) => one.isVisible()))).toEqual([true, true]);
+    await page.getByRole("link", { name: "Overview" }).click();
+    await page.locator(".recent").getByText("from Summer").waitFor();
+  });
+});
+
 test("what is under the pointer stays there: a run that comes later is put below until the pointer leaves", async () => {
   const made = await serveMadeRuns({ details: [WAITING, OTHER] });
   await onPage(made.url, async (page) => {

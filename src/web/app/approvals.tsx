@@ -64,7 +64,7 @@ export function Approvals() {
   else if (!shown.some(({ run }) => run.runId === chosen.current))
     chosen.current = (shown.find(isUndecided) ?? shown[0])?.run.runId;
   const one = shown.find(({ run }) => run.runId === chosen.current);
-  if (shown.length === 0) return <NothingWaits />;
+  if (shown.length === 0 && id === undefined) return <NothingWaits />;
   return (
     <div class={`split${id === undefined ? "" : " chosen"}`}>
       <div class="queue">

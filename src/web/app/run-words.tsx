@@ -21,10 +21,10 @@ export function Status({ of }: { readonly of: RunRow }) {
   return <Badge tone={of.undoneBy === undefined ? toneOf(of) : "idle"}>{statusWords(of)}</Badge>;
 }
 
-export function statusWords({ status, isDeclined, tool, undoneBy }: RunRow): string {
+export function statusWords({ status, isDeclined, isExpired, tool, undoneBy }: RunRow): string {
   if (undoneBy !== undefined) return "Undone";
   if (status === "planned" && tool === "track_events") return "Dry run";
-  return status === "cancelled" && isDeclined ? "Declined" : STATUSES[status][0];
+  return isExpired ? "Expired" : isDeclined ? "Declined" : STATUSES[status][0];
 }
 
 /** Returns the colour of a run's status. A partly done run with failures is red. */
