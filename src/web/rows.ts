@@ -250,8 +250,9 @@ export async function runDetail(runId: string, shown: PageScope): Promise<RunDet
   const { services } = seen.shown;
   const row = await foundRow(seen, shown);
   const failures = groupFailures(run.state, "page").map((one) => failureRow(one, row.actions.includes("resume")));
+  const waiting = row.waiting && withOverlap(row.waiting, run, await ownWaitingRuns(shown));
   return {
-    run: row,
+    run: { ...row, waiting },
     story: storyOf(run, shown.services),
     reading: readingOf(run),
     ...{ failures, forAgent: forAgent(row, failures) },

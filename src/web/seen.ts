@@ -4,7 +4,7 @@ import type { Run } from "../runs/kind.ts";
 import { callerName, DamagedRunError, type RunHeader, undefinedIfUnreadable } from "../runs/store.ts";
 import { ulidTime } from "../spec/names-and-contexts.ts";
 import type { ToolServices } from "../tools/define-tool.ts";
-import { waitingOfAnyKind } from "../tools/write/waiting.ts";
+import { waitingAnywhere, waitingOfAnyKind } from "../tools/write/waiting.ts";
 import type { ShownEnvironment } from "./wire.ts";
 
 /**
@@ -62,6 +62,16 @@ export async function visibleRun(runId: string, shown: PageScope): Promise<SeenR
   if (run.header.caller === shown.caller) return { run, shown, isOwn: true };
   const its = isDecidedOnPage(run) ? shown.approves?.of(run.header) : undefined;
   return its && { run, shown: its, isOwn: false };
+}
+
+/** Returns the runs of this person's own caller that wait for approval. */
+export async function ownWaitingRuns({ services, caller }: PageScope): Promise<readonly Run[]> {
+  const waits: Run[] = [];
+  for (const runId of await services.runs.open()) {
+    const run = await undefinedIfUnreadable(waitingAnywhere(runId, services));
+    if (run?.header.caller === caller) waits.push(run);
+  }
+  return waits;
 }
 
 /** Returns the result of a read, or "damaged" if the stored run cannot be read. */

@@ -123,7 +123,7 @@ export function withOverlap(
   let runId = "";
   for (const other of waits) {
     const { options, targetings, within = "" } = deletionsOf(other);
-    if (other === run) continue;
+    if (other.header.runId === run.header.runId) continue;
     const before = shared.size;
     for (const [id, name] of options) if (own.options.has(id) || own.targetings.has(within)) shared.set(id, name);
     if (targetings.has(own.within ?? "")) for (const [id, name] of own.options) shared.set(id, name);

@@ -228,6 +228,31 @@ test("a deletion of many stays within 300 pixels on a narrow screen, with its bu
   });
 });
 
+test("a deletion says before the decision what stays, what was not found, and what another run deletes as well", async () => {
+  const host = await start();
+  const targetingId = await madeTargeting(host);
+  const children = ["Boots", "Caps"].map((name) => ({ name, contexts: [name] }));
+  const items = [{ name: "Clothing", type: "collection", children }, ...optionItems(30)];
+  await host.call("bulk_add_options", { targetingId, items });
+  await host.call("delete_options", { targetingId, names: ["Boots"] });
+  const names = ["Boots", "Caps", "Nowhere", ...optionItems(30).map(({ name }) => name)];
+  const call = await called(host, "delete_options", { targetingId, names });
+  await onPage(await hostPage(), async (page) => {
+    const { frame } = await shown(page, host, call);
+    const words = frame.locator(".scroll > p");
+    await words
+      .getByText(/1 option stays: "Clothing" keeps its last sub-option "(?:Boots|Caps)", since a group/)
+      .waitFor();
+    await words
+      .getByText('1 of 33 items is left out ("Nowhere"): the targeting has no option named "Nowhere".')
+      .waitFor();
+    await words.getByText("in another request").waitFor();
+    await frame.getByText(/^3\d in all: scroll to see them$/).waitFor();
+    await button(frame, "decline").click();
+    await frame.getByText("The run has ended: declined.").waitFor();
+  });
+});
+
 test("long Korean names stand whole in the narrowest view: the act, its size and what comes back, then the names", async () => {
   const host = await start();
   const long = (at: number) => `서울특별시강남구역삼동겨울신발특별기획전한정판매상품목록${String(at).padStart(6, "0")}`;
@@ -244,7 +269,7 @@ test("long Korean names stand whole in the narrowest view: the act, its size and
     const order = [
       /1 of \d+ options/,
       /Removes 2 Context IDs/,
-      /Undo \(30 days\) restores it with a new ID, but campaigns stay disconnected/,
+      /Undo within 30 days: same Context IDs, new option ID; campaigns are not reconnected/,
       long(2),
     ];
     const places = order.map((part) => words.search(part));

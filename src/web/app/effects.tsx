@@ -30,7 +30,7 @@ export function Effects({ run: { waiting, isUndo }, detail }: { readonly run: Ru
       {plan === undefined && <Magnitude waiting={waiting} />}
       {undo !== undefined && <p class={undo.title.startsWith("You cannot") ? "deleted" : "small"}>{undo.title}</p>}
       {undo !== undefined && (
-        <p class="small quiet">
+        <p class="small">
           {[stays, also && `${also.what} in another request.`, ...undo.notes, check].filter(Boolean).join(" ")}
         </p>
       )}
@@ -134,11 +134,16 @@ export function PlanRows(rows: {
   );
 }
 
-/** Shows the first changes, one per line, and how many more there are. */
+/** The maximum number of changes that are about visible without scrolling. */
+const MAX_SEEN = 3;
+
+/** Shows the first changes, one per line, and how many there are. */
 function ChangeNames({ list, total = list.total }: { readonly list: ChangeList; readonly total?: number }) {
-  const more = Math.max(total, list.total) - list.rows.length;
+  const all = Math.max(total, list.total);
+  const more = all - list.rows.length;
   return (
     <>
+      {all > MAX_SEEN && <li class="quiet small">{number(all)} in all: scroll to see them</li>}
       {list.rows.map((row, at) => (
         <li key={at}>
           <Change row={row} />
