@@ -242,8 +242,11 @@ const CAUSES: Readonly<Record<string, (failure: SummarizedFailure) => string | u
   DUPLICATE_IN_INPUT({ isOfFirst, message, details }) {
     if (!message.includes("same name")) return undefined;
     const isSame = message.includes("same name and Context IDs");
-    if (isOfFirst || details !== undefined || !message.startsWith("same name"))
-      return `${isSame ? "row" : "name"} used twice`;
+    if (isOfFirst || details !== undefined || !message.startsWith("same name")) {
+      // The other row of each pair is in the list of rows. Here, only that of the first pair is said.
+      const [, other] = isOfFirst ? (/^same name(?: and Context IDs)? as (\w+ [\d.,]*\d)/.exec(message) ?? []) : [];
+      return `${isSame ? "row" : "name"} used twice${other === undefined ? "" : `: the first repeats ${other}`}`;
+    }
     return message.replace(/same name( and Context IDs)? as/, isSame ? "equals" : "repeats").replace(", with", ",");
   },
   NAME_NOT_FOUND(failure) {
@@ -386,7 +389,8 @@ export function planView(document: PlanDocument, services: ToolServices): PlanVi
     conflicts: first("conflicts", plan.conflicts).map(shownDifference),
     drift: first("drift", plan.drift).map(shownDifference),
     refused: refused.slice(0, MAX_DIFFERENCES),
-    differs: first("differs", others).map((row) => undoLine(row)),
+    // The reason says that the ID is new, so the label does not say it again.
+    differs: first("differs", others).map((row) => undoLine(row).replace(/^undone with a new ID: /, "")),
     omitted,
   };
 }

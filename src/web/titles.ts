@@ -160,6 +160,9 @@ export function titleOf({ tool, status, items, done, did, how, plan, ...names }:
     case "create_targetings":
       return `${verb("create")} ${targetings}${withOptions(only !== undefined || items === 1, names.options)}`;
     case "rename_targetings":
+      // A run that failed or is running may have only the new name, because it has not read the targeting.
+      if (only !== undefined && to === undefined)
+        return `${verb("rename")} ${targeting === only ? "a targeting" : (targeting ?? "a targeting")} to ${only}`;
       return `${verb("rename")} ${only === undefined ? countOf("targeting") : only + renamed}`;
     case "apply_plan":
     case "plan_targeting":

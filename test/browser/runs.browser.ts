@@ -520,7 +520,7 @@ test("each run is of one kind, runs of one minute show their times, and the larg
     expect(await page.locator(".axis > span").count()).toBe(4);
     await page.getByRole("link", { name: "All 4 runs today" }).click();
     const kinds = page.getByRole("group", { name: "Kinds of runs" }).getByRole("button");
-    await expect.poll(() => kinds.allInnerTexts()).toEqual(["All 4", "Changes 2", "Events sent 1", "Exports 1"]);
+    await expect.poll(() => kinds.allInnerTexts()).toEqual(["All 4", "Changes 2", "Event runs 1", "Exports 1"]);
     expect((await rowNames(page, "Runs"))[0]).toMatch(/(?:just now|\d+ s ago) · \d\d:\d\d:\d\d$/);
     await kinds.getByText("Exports").click();
     await expect.poll(async () => (await rowNames(page, "Runs")).length).toBe(1);

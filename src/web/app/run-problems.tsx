@@ -198,7 +198,7 @@ export function Problems({ detail: { run }, of, title, total }: ProblemsProps) {
             <td>
               <Text of={problem} most={1000} />
             </td>
-            <td class={`quiet small${suggestion === list.value?.rows[at - 1]?.suggestion ? " again" : ""}`}>
+            <td class="quiet small">
               <Text of={suggestion} most={1000} />
             </td>
           </tr>

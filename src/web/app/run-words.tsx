@@ -60,7 +60,7 @@ export function Title({ run, end = "", isWithin }: Titled) {
       <>
         <Text of={start} most={400} />
         {old !== undefined && (
-          <span class="quiet small wide">
+          <span class="quiet small">
             from <Text of={old} />
           </span>
         )}

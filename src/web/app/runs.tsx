@@ -70,7 +70,7 @@ function RunTable({ day }: { readonly day: string | undefined }) {
           of={[
             { name: "all", title: "All", count: all.length },
             { name: "changes", title: "Changes", count: count("changes") },
-            { name: "events", title: "Events sent", count: count("events") },
+            { name: "events", title: "Event runs", count: count("events") },
             { name: "exports", title: "Exports", count: count("exports") },
           ]}
         />

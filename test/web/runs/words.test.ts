@@ -162,6 +162,14 @@ describe("a run as a sentence", () => {
         },
       },
     ],
+    [
+      "Rename Winter 2025 to bad_name",
+      { tool: "rename_targetings", status: "failed", only: "bad_name", targeting: "Winter 2025" },
+    ],
+    [
+      "Rename a targeting to bad_name",
+      { tool: "rename_targetings", status: "failed", only: "bad_name", targeting: undefined },
+    ],
     ["Renamed Winter 2025 to Winter 2026", { tool: "rename_targetings", only: "Winter 2025", to: "Winter 2026" }],
     [
       "Applied a plan to Footwear KR: 1 new, 3 changed",
@@ -302,9 +310,13 @@ describe("a reason why objects failed", () => {
       { errorCode: "DUPLICATE_IN_INPUT", message: "same name as line 2, with other Context IDs" },
     ],
     ["equals line 2", { errorCode: "DUPLICATE_IN_INPUT", message: "same name and Context IDs as line 2" }],
-    ["name used twice", { errorCode: "DUPLICATE_IN_INPUT", message: "same name as line 2", isOfFirst: true }],
     [
-      "row used twice",
+      "name used twice: the first repeats line 1,298",
+      { errorCode: "DUPLICATE_IN_INPUT", message: "same name as line 1,298, with other Context IDs", isOfFirst: true },
+    ],
+    ["name used twice", { errorCode: "DUPLICATE_IN_INPUT", message: "the same name is in several rows" }],
+    [
+      "row used twice: the first repeats line 2",
       { errorCode: "DUPLICATE_IN_INPUT", message: "same name and Context IDs as line 2", isOfFirst: true },
     ],
     [
