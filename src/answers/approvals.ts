@@ -96,7 +96,7 @@ export interface Effect {
 }
 
 export const WITHIN_TITLE = "Options deleted with their targeting";
-const LEFT_EMPTY_TITLE = "Groups that the service does not leave empty";
+export const LEFT_EMPTY_TITLE = "Groups that the service does not leave empty";
 
 const LOSS_TITLES: Readonly<Record<Loss["kind"], string>> = {
   targeting: "Targetings deleted",
@@ -233,7 +233,7 @@ function staysWords(losses: readonly Loss[]): string {
 }
 
 /** Counts the deleted objects that an undo cannot restore, because it cannot use their names (management-api 8.3). */
-export function unrestorable(deleted: readonly { readonly name: string }[]): number {
+function unrestorable(deleted: readonly { readonly name: string }[]): number {
   return deleted.filter(({ name }) => nameProblem(name) !== undefined).length;
 }
 

@@ -10,7 +10,8 @@ import { type PlanDocument, plansOf } from "../plans/plan-document.ts";
 import { cutText } from "../platform/text.ts";
 import type { ChangedOption, Done, OptionEffect, TargetingEffect } from "../runs/kind.ts";
 import type { ToolServices } from "../tools/define-tool.ts";
-import { freedBy, kindOfPart } from "./waiting.ts";
+import { kindOfPart } from "./effect-parts.ts";
+import { freedBy } from "./waiting.ts";
 import type { ChangeRow, ChangeSide } from "./wire.ts";
 
 // Makes rows of changes from a plan, from the effect of a call that waits for approval, and from the journal of a run.

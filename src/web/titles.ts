@@ -6,17 +6,14 @@ import { cutText, thousands } from "../platform/text.ts";
 import type { Run } from "../runs/kind.ts";
 import { changeKindsOf, renamedIn } from "../runs/report.ts";
 import type { ChangeKinds } from "../runs/store.ts";
+import { DELETED, deletionWords, groupsWithin, optionsWithin } from "./effect-parts.ts";
 import {
   commaList,
   countsOfWaiting,
-  DELETED,
-  deletionWords,
-  groupsWithin,
   isUndoPlan,
   kindsOfWaiting,
   type OtherKinds,
   objectWords,
-  optionsWithin,
   partsOf,
 } from "./waiting.ts";
 import type { ChangeCounts } from "./wire.ts";

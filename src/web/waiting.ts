@@ -1,4 +1,5 @@
-import { approvalWords, unrestorable, WITHIN_TITLE } from "../answers/approvals.ts";
+import { approvalWords, LEFT_EMPTY_TITLE, WITHIN_TITLE } from "../answers/approvals.ts";
+import { messageFor } from "../answers/failures.ts";
 import { quoteShort } from "../answers/fence.ts";
 import { many } from "../answers/message-words.ts";
 import { type ApprovalRun, isApproval } from "../changes/approvals.ts";
@@ -7,10 +8,24 @@ import { effectsOfRun } from "../changes/done.ts";
 import type { EffectPart } from "../changes/rows/entries.ts";
 import { undoPlanUnread } from "../plans/undo.ts";
 import { countsOfRows } from "../plans/undo-plan.ts";
-import { capitalized, thousands } from "../platform/text.ts";
+import { thousands } from "../platform/text.ts";
 import type { Done, Run } from "../runs/kind.ts";
+import { nameProblem } from "../spec/names-and-contexts.ts";
 import type { ToolServices } from "../tools/define-tool.ts";
 import { approvalOfRun } from "../tools/run-reports.ts";
+import {
+  contextIdsIn,
+  countsOfEffect,
+  DELETED,
+  deletedIn,
+  deletionWords,
+  freedIn,
+  kindOfPart,
+  nounOf,
+  nounsOf,
+  optionsWithin,
+  TARGETINGS,
+} from "./effect-parts.ts";
 import type { ChangeCounts, EffectObjects, RunRow, EffectPart as ShownPart, Waiting } from "./wire.ts";
 
 /** The maximum number of objects in one part of a row, or in one page of a list. */
@@ -38,14 +53,14 @@ export function waitingOf(
   const counts = countsOfWaiting(run);
   const newGroups = isChangeRun(run) ? (kindsOfWaiting(run).groups?.created ?? 0) : 0;
   const contextIds = parts.reduce((sum, part) => sum + contextIdsIn(part), 0);
-  // The title of a run that only deletes already says what is deleted, so this text says only what stays.
-  const stays = isDeletion && counts.deleted > 0 && counts.created + counts.changed === 0 ? note : undefined;
+  // The title of a run that only deletes already says what is deleted. What stays is said by name.
+  const isOnlyDeletion = isDeletion && counts.deleted > 0 && counts.created + counts.changed === 0;
   return {
-    effect: stays === undefined ? (note ?? effect) : "",
-    stays,
+    effect: isOnlyDeletion ? "" : (note ?? effect),
+    stays: sentencesOf(staysWords(parts), failedWords(run)),
     ...{ digest, parts: parts.map(firstObjects), expiresAt: until, elsewhere },
     undo: parts.length === 0 ? undefined : undoOf(counts, parts, { days, isUndo, newGroups }),
-    consequence: consequenceOf(
+    consequence: sentencesOf(
       isDeletion && freedWords(parts),
       isUndo && restoredNote(newObjects(counts.created, newGroups, parts)),
     ),
@@ -87,24 +102,71 @@ export function undoOf(
   parts: readonly EffectPart[],
   { days, isUndo = false, newGroups = 0 }: UndoContext,
 ): Waiting["undo"] {
-  const lost = unrestorable(deletedIn(parts));
+  const refusedNames = deletedIn(parts).flatMap(({ name }) => (nameProblem(name) === undefined ? [] : [name]));
+  const lost = refusedNames.length;
   const counts = { created: newObjects(created, newGroups, parts), exact: changed, newIds: deleted - lost, lost };
   const isDeletion = created + changed === 0;
-  const newIds = deleted === 1 && optionsWithin(parts) === 0 ? "a new ID" : "new IDs";
-  const back =
-    lost === 0 ? (deleted === 1 ? "it" : "all") : `${thousands(counts.newIds)} of ${many(deleted, nounOf(parts))}`;
-  const title = undoTitle(counts, many(days, "day"), { isUndo, back });
   const refused = `the service does not accept ${lost === 1 ? "its name" : "their names"}`;
-  if (isDeletion && counts.newIds === 0) return { title, notes: lost > 0 ? [`${capitalized(refused)}.`] : [] };
-  if (isDeletion && lost === 0) return { title: `${title} with ${newIds}, but campaigns stay disconnected`, notes: [] };
+  const some = lost === 0 ? "" : ` restores ${thousands(counts.newIds)} of ${many(deleted, nounOf(parts))}`;
+  const title = undoTitle(counts, many(days, "day"), {
+    isUndo,
+    restored: `${some}: ${newIdWords(counts.newIds, parts)}`,
+  });
+  if (isDeletion && counts.newIds === 0) return { title: lost > 0 ? `${title}: ${refused}` : title, notes: [] };
   const notes = [
-    lost > 0 && `Not restored: ${thousands(lost)} of ${many(deleted, nounOf(parts))}, because ${refused}.`,
-    counts.newIds > 0 && "Undo does not reconnect campaigns and ad products to deleted objects.",
+    lost > 0 && `Not restored: ${firstNames(refusedNames)}, because ${refused}.`,
+    !isDeletion && counts.newIds > 0 && "Undo does not reconnect campaigns and ad products to deleted objects.",
   ].filter((words) => words !== false);
   return { title, notes };
 }
 
-function consequenceOf(...sentences: readonly (string | false | undefined)[]): string | undefined {
+/**
+ * Describes deleted objects after they are restored. Their IDs are new, and their Context IDs are not, so the nouns of
+ * both are said.
+ */
+function newIdWords(restored: number, parts: readonly EffectPart[]): string {
+  const options = optionsWithin(parts);
+  const nouns = commaList([...new Set([...nounsOf(parts), ...(options > 0 ? ["option"] : [])])]);
+  const ids = `same Context IDs, new ${nouns} ID${restored + options === 1 ? "" : "s"}`;
+  const freed = freedIn(parts);
+  const groups = parts.find(({ title }) => title === "Option groups deleted")?.count;
+  const back = freed === 0 ? "" : `, ${many(freed, "sub-option")} back in the group${groups === 1 ? "" : "s"}`;
+  return `${ids}${back}; campaigns are not reconnected`;
+}
+
+/** The maximum number of names in a sentence. */
+const MAX_NAMES = 3;
+
+function firstNames(names: readonly string[]): string {
+  const rest = names.length - MAX_NAMES;
+  const shown = names.slice(0, MAX_NAMES).map(quoteShort);
+  return commaList(rest > 0 ? [...shown, `${thousands(rest)} more`] : shown);
+}
+
+/** Says which sub-options a deletion leaves, because the service does not leave their groups empty. */
+function staysWords(parts: readonly EffectPart[]): string | undefined {
+  const groups = parts.find(({ title }) => title === LEFT_EMPTY_TITLE)?.objects ?? [];
+  const { says = "" } = groups[0] ?? {};
+  if (groups.length === 0) return undefined;
+  const names = firstNames(groups.map(({ name }) => name));
+  const kept = groups.length === 1 ? `keeps ${says.replace(/ stays$/, "")}` : "each keep their last sub-option";
+  const stay = groups.length === 1 ? "1 option stays" : `${thousands(groups.length)} options stay`;
+  return `${stay}: ${names} ${kept}, since a group cannot be empty.`;
+}
+
+/** Names the items of a waiting run that have failed already, with the reason of the first. */
+function failedWords({ state }: ChangeRun | ApprovalRun): string | undefined {
+  const failed = Array.from({ length: state.objects.length }, (_, object) => object).filter(
+    (object) => state.standing(object) === "failed",
+  );
+  const reason = state.reason(failed[0] ?? 0);
+  if (reason === undefined || failed.length === 0) return undefined;
+  const names = failed.flatMap((object) => state.objects.at(object)?.name ?? []);
+  const what = `${thousands(failed.length)} of ${many(state.objects.length, "item")} ${failed.length === 1 ? "is" : "are"} left out`;
+  return `${what}${names.length > 0 ? ` (${firstNames(names)})` : ""}: ${messageFor(reason, "page").message}.`;
+}
+
+function sentencesOf(...sentences: readonly (string | false | undefined)[]): string | undefined {
   return sentences.filter((one) => one !== false && one !== undefined && one !== "").join(" ") || undefined;
 }
 
@@ -152,30 +214,13 @@ function deletionsOf(run: Run) {
   return { options: namesOf(false), targetings: namesOf(true), within };
 }
 
-const TARGETINGS = "Targetings deleted";
-
-/** Returns the noun for what is deleted. */
-function nounOf(parts: readonly EffectPart[]): string {
-  const [noun = "object", ...others] = parts.flatMap(({ title }) =>
-    Object.hasOwn(DELETED, title) ? DELETED[title] : [],
-  );
-  return others.length === 0 ? noun : "object";
-}
-
-function deletedIn(parts: readonly EffectPart[]): EffectPart["objects"] {
-  return parts.flatMap(({ title, objects }) => (Object.hasOwn(DELETED, title) ? objects : []));
-}
-
 /** Returns what a person should check about campaigns before approving a deletion, and when the service refuses it. */
 function campaignsNote(count: number, parts: readonly EffectPart[]): string {
-  const targetings = parts.find(({ title }) => title === TARGETINGS)?.count ?? 0;
   const noun = nounOf(parts);
-  const its = targetings === 1 ? "the targeting's" : "their";
-  const refused =
-    targetings > 0 ? `The service refuses this while an approved campaign uses one of ${its} options. ` : "";
-  const [what, them] = count === 1 ? [`the ${noun}`, "it"] : [`these ${noun}s`, "them"];
-  const lost = `${refused === "" ? "Campaigns" : "Other campaigns"} and ad products that use ${what} lose ${them} at once. `;
-  return `${refused}${lost}Check first in the web console of the ad platform which campaigns use ${them}: the API does not show it.`;
+  const [what, them, its] = count === 1 ? [`this ${noun}`, "it", "its"] : [`these ${noun}s`, "them", "their"];
+  const lost = `Campaigns and ad products lose ${what} at once: check in the web console which use ${them}; the API does not show it.`;
+  if (!nounsOf(parts).includes("targeting")) return lost;
+  return `${lost} The service refuses this while an approved campaign uses one of ${its} options.`;
 }
 
 /** Returns what it means that restored objects get new IDs. Undefined if no objects are restored. */
@@ -188,11 +233,6 @@ function restoredNote([targetings, groups, options]: NewObjects): string | undef
       ? [`1 restored ${noun} gets a new ID`, "ID"]
       : [`${thousands(count)} restored ${noun}s get new IDs`, "IDs"];
   return `${what}: campaigns and ad products that use the old ${id} stay disconnected.`;
-}
-
-/** Returns how many sub-options of deleted groups are not deleted. */
-function freedIn(parts: readonly EffectPart[]): number {
-  return parts.flatMap(({ objects }) => objects).reduce((sum, { freed = 0 }) => sum + freed, 0);
 }
 
 /** Returns what happens to sub-options that remain although their group is deleted. Undefined if there are none. */
@@ -220,12 +260,12 @@ type UndoCounts = Readonly<Record<"exact" | "newIds" | "lost", number>> & {
 function undoTitle(
   counts: UndoCounts,
   days: string,
-  { isUndo, back }: { readonly isUndo: boolean; readonly back: string },
+  { isUndo, restored }: { readonly isUndo: boolean; readonly restored: string },
 ): string {
   const { exact, newIds, lost } = counts;
   const others = counts.created.reduce((sum, count) => sum + count, exact);
   if (others + newIds === 0) return `You cannot get ${lost > 1 ? "them" : "it"} back`;
-  if (others === 0) return `Undo (${days}) restores ${back}`;
+  if (others === 0) return `Undo within ${days}${restored}`;
   if (newIds + lost === 0) return `You can undo it for ${days}`;
   return `You can undo it for ${days}: this ${undoWords(counts, isUndo ? "restored" : "new").replace("Undo ", "")}`;
 }
@@ -308,30 +348,10 @@ export function freedBy({ options }: Pick<Done, "options">, state: ChangeRun["st
   return new Set(freed.map(({ _id }) => _id));
 }
 
-function contextIdsIn({ objects }: EffectPart): number {
-  return objects.reduce((sum, { contextIds = 0 }) => sum + contextIds, 0);
-}
-
-export const DELETED: Readonly<Record<string, string>> = {
-  "Targetings deleted": "targeting",
-  "Option groups deleted": "group",
-  "Options deleted": "option",
-};
-
 export function isUndoPlan(run: Run): boolean {
   if (!isChangeRun(run)) return false;
   const { call } = run.header;
   return call.tool === "apply_plan" && call.input.plannedBy === "undo_run";
-}
-
-/** Describes what would be deleted, for example `1 group and 2 options`. Empty if nothing is deleted. */
-export function deletionWords(parts: readonly EffectPart[]): string {
-  const kinds = parts.flatMap(({ title, count }) => {
-    const noun = Object.hasOwn(DELETED, title) ? DELETED[title] : undefined;
-    if (noun === "targeting" && count === 1) return ["the targeting"];
-    return noun === undefined ? [] : [many(count, noun)];
-  });
-  return kinds.join(" and ");
 }
 
 /** Returns the number of options that a run changes or deletes, and of all options in their targeting. */
@@ -448,47 +468,4 @@ export function commaList(parts: readonly string[]): string {
 
 export function partsOf(run: Run): readonly EffectPart[] {
   return isChangeRun(run) || isApproval(run) ? (run.state.facts.waits?.parts ?? []) : [];
-}
-
-export function optionsWithin(parts: readonly EffectPart[]): number {
-  return parts.flatMap(({ objects }) => objects).reduce((sum, { options = 0 }) => sum + options, 0);
-}
-
-/** Returns how many groups are among the options of deleted targetings. Those of some targetings may be unknown. */
-export function groupsWithin(parts: readonly EffectPart[]): number {
-  return parts.flatMap(({ objects }) => objects).reduce((sum, { groups = 0 }) => sum + groups, 0);
-}
-
-/** Returns how many objects an effect creates, changes and deletes. An object in several parts counts once. */
-function countsOfEffect(parts: readonly EffectPart[]): ChangeCounts {
-  const counts = { created: 0, changed: 0, deleted: 0 };
-  const changed = new Set<string>();
-  for (const { title, count, objects } of parts) {
-    const kind = kindOfPart(title);
-    if (kind === "changed") for (const [at, { _id }] of objects.entries()) changed.add(_id ?? `${title} ${at}`);
-    else if (kind !== undefined) counts[kind] += count;
-  }
-  return { ...counts, changed: changed.size };
-}
-
-const KINDS_OF_PARTS: Readonly<Record<string, keyof ChangeCounts>> = {
-  "Targetings deleted": "deleted",
-  "Option groups deleted": "deleted",
-  "Options deleted": "deleted",
-  "Options that lose Context IDs": "changed",
-  "Options that get Context IDs": "changed",
-  "Targetings renamed": "changed",
-  "Options renamed": "changed",
-  "Options moved": "changed",
-  "Option groups with other settings": "changed",
-  "Targetings created": "created",
-  "Options created": "created",
-};
-
-/**
- * Returns the kind of change that a part of an effect lists. Undefined for options that are deleted with their
- * targeting, and for notes about an undo.
- */
-export function kindOfPart(title: string): keyof ChangeCounts | undefined {
-  return Object.hasOwn(KINDS_OF_PARTS, title) ? KINDS_OF_PARTS[title] : undefined;
 }

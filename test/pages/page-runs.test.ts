@@ -108,9 +108,8 @@ async function changesOf(person: Person, runId: string, search = "") {
 }
 
 const CHECK =
-  "The service refuses this while an approved campaign uses one of the targeting's options. Other campaigns and ad " +
-  "products that use the targeting lose it at once. Check first in the web console of the ad platform which campaigns " +
-  "use it: the API does not show it.";
+  "Campaigns and ad products lose this targeting at once: check in the web console which use it; the API does not show " +
+  "it. The service refuses this while an approved campaign uses one of its options.";
 
 describe("a deletion that waits", () => {
   test("names its targeting, which nobody read before, and finds each Context ID that goes", async () => {
@@ -167,11 +166,9 @@ describe("a deletion that waits", () => {
     const answer = client.callTool("delete_options", { ids: [SHOES, BELTS] });
     const { runId, waiting } = await newlyWaiting(person);
     expect(waiting?.undo).toMatchObject({
-      title: "Undo (30 days) restores 1 of 2 options",
-      notes: [
-        "Not restored: 1 of 2 options, because the service does not accept its name.",
-        "Undo does not reconnect campaigns and ad products to deleted objects.",
-      ],
+      title:
+        "Undo within 30 days restores 1 of 2 options: same Context IDs, new option ID; campaigns are not reconnected",
+      notes: ['Not restored: "Shoes, red", because the service does not accept its name.'],
     });
     const { status, headers, text } = await download(person, runId, "list");
     expect(status).toBe(200);
@@ -285,12 +282,14 @@ describe("a deletion that waits", () => {
     expect(title).toBe("Delete group Clothing and option Bags from Grouped sale");
     expect(waiting).toMatchObject({
       consequence: "2 sub-options move to the top level.",
-      check: expect.stringMatching(/^Campaigns and ad products that use these objects lose them at once\. Check first/),
+      check: expect.stringMatching(/^Campaigns and ad products lose these objects at once: check in the web console/),
       ...{
         effect: "",
         act: "Delete 1 group and 1 option",
         undo: {
-          title: "Undo (30 days) restores all with new IDs, but campaigns stay disconnected",
+          title:
+            "Undo within 30 days: same Context IDs, new group and option IDs, 2 sub-options back in the group; campaigns " +
+            "are not reconnected",
           notes: [],
         },
       },
@@ -362,7 +361,9 @@ describe("a deletion that waits", () => {
     expect(waiting).toMatchObject({
       ...{ magnitude: { count: 2, what: "1 targeting and 2 options" }, optionsInside: 2 },
       check: CHECK,
-      undo: { title: "Undo (30 days) restores it with new IDs, but campaigns stay disconnected" },
+      undo: {
+        title: "Undo within 30 days: same Context IDs, new targeting and option IDs; campaigns are not reconnected",
+      },
       parts: [{ title: "Targetings deleted" }, { title: "Options deleted with their targeting", kind: "inside" }],
     });
     expect(waiting).not.toHaveProperty("consequence");

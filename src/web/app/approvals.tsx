@@ -225,9 +225,8 @@ function Effect({ run, waiting, plan, list, isRead, isOpen }: EffectProps) {
         ) : null,
       )}
       {isOpen && (
-        <p class="card note small">
-          <Text of={[waiting.check, waiting.effect].filter(Boolean).join(" ")} most={2000} /> If something changes
-          before you approve, nothing is sent.
+        <p class="quiet small">
+          <Text of={waiting.effect} most={2000} /> If something changes before you approve, nothing is sent.
         </p>
       )}
       <Foot run={run} waiting={waiting} isRead={isRead} />
@@ -320,7 +319,7 @@ export function UndoButton({ run }: { readonly run: RunRow }) {
 
 /** Shows how much of the targeting a run changes, and what an undo would restore. */
 function Summary({ run, waiting, list: { removed = 0, lost = 0, groups = [] } = {}, isRead }: SummaryProps) {
-  const { undo, consequence, stays, also, magnitude } = waiting;
+  const { undo, consequence, check, stays, also, magnitude } = waiting;
   const contextIds = counted(Math.max(removed, waiting.contextIds ?? 0), "Context ID");
   const isSaid = contextIds.startsWith("0") || `${run.title} ${undo?.title}`.includes(contextIds);
   const size = <Size of={waiting} isUndo={run.isUndo} />;
@@ -333,7 +332,6 @@ function Summary({ run, waiting, list: { removed = 0, lost = 0, groups = [] } = 
           {lost > 0 && lost < removed && ` (${number(lost)} in deleted options)`}
         </span>
       )}
-      {consequence !== undefined && <span class="line">{consequence}</span>}
       {groups.length > 0 && (
         <span class="line">
           {groups.map(({ name, more, count }, at) => (
@@ -352,21 +350,19 @@ function Summary({ run, waiting, list: { removed = 0, lost = 0, groups = [] } = 
           ))}
         </span>
       )}
-      {undo !== undefined &&
-        [undo.title, ...undo.notes].map((note, at) => {
-          const [label = "", ...rest] = note.split(/(?<=:)/);
-          return (
-            <span key={note} class="line">
-              {at === 0 || rest.length > 0 ? <strong>{label}</strong> : label}
-              {rest}
-            </span>
-          );
-        })}
-      {stays !== undefined && <span class="line quiet small">{stays}</span>}
+      {[consequence, check, undo?.title, ...(undo?.notes ?? []), stays].map((note) => {
+        if (!note) return null;
+        const [label = "", ...rest] = note.split(/(?<=:)/);
+        return (
+          <span key={note} class="line">
+            {rest.length > 0 || note === undo?.title ? <strong>{label}</strong> : label}
+            {rest}
+          </span>
+        );
+      })}
       {also !== undefined && (
         <span class="line quiet small">
-          {also.what} in <a href={`#/approvals/${also.runId}`}>another request</a>. Once one of the two is approved, the
-          other must be requested again.
+          {also.what} in <a href={`#/approvals/${also.runId}`}>another request</a>: only one of the two can be approved.
         </span>
       )}
       {magnitude !== undefined && !hasKinds(waiting) && size}

@@ -370,27 +370,32 @@ describe("what an undo brings back", () => {
     objects: names.map((name) => ({ name, says: "" })),
   });
   const use = "Undo does not reconnect campaigns and ad products to deleted objects.";
-  const all = (ids: string, it: string) =>
-    `Undo (30 days) restores ${it === "it" ? it : "all"} with ${ids}, but campaigns stay disconnected`;
-  const refused = "Not restored: 1 of 2 options, because the service does not accept its name.";
+  const same = (ids: string) => `same Context IDs, ${ids}; campaigns are not reconnected`;
+  const refused = 'Not restored: "bad_name", because the service does not accept its name.';
+  const many = ["bad_1", "bad_2", "bad_3", "bad_4", "bad_5", "Shoes"];
   test.each([
-    [0, ["Shoes"], [all("a new ID", "it")]],
-    [0, ["Shoes", "Hats"], [all("new IDs", "them")]],
-    [0, ["Shoes", "bad_name"], ["Undo (30 days) restores 1 of 2 options", refused, use]],
+    [0, ["Shoes"], [`Undo within 30 days: ${same("new option ID")}`]],
+    [0, ["Shoes", "Hats"], [`Undo within 30 days: ${same("new option IDs")}`]],
+    [0, ["Shoes", "bad_name"], [`Undo within 30 days restores 1 of 2 options: ${same("new option ID")}`, refused]],
+    [
+      0,
+      many,
+      [
+        `Undo within 30 days restores 1 of 6 options: ${same("new option ID")}`,
+        'Not restored: "bad_1", "bad_2", "bad_3" and 2 more, because the service does not accept their names.',
+      ],
+    ],
     [
       2,
       ["Shoes"],
       ["You can undo it for 30 days: this restores 2 of 3 objects as they were and 1 under a new ID", use],
     ],
-    [0, ["bad_name"], ["You cannot get it back", "The service does not accept its name."]],
+    [0, ["bad_name"], ["You cannot get it back: the service does not accept its name"]],
     [3, [], ["You can undo it for 30 days"]],
     [
       3,
       ["bad_name"],
-      [
-        "You can undo it for 30 days: this restores 3 of 4 objects as they were; 1 cannot be restored",
-        "Not restored: 1 of 1 option, because the service does not accept its name.",
-      ],
+      ["You can undo it for 30 days: this restores 3 of 4 objects as they were; 1 cannot be restored", refused],
     ],
   ])("an approval of %i changes and the deletion of %j", (changed, deleted, [title, ...notes]) => {
     const counts = { created: 0, changed, deleted: deleted.length };
@@ -421,14 +426,24 @@ describe("what an undo brings back", () => {
   });
 
   test.each([
-    [1, 4],
-    [1, 0],
-    [2, 40],
-  ])("%i targetings with %i options come back", (count, options) => {
+    [1, 4, "new targeting and option IDs"],
+    [1, 0, "new targeting ID"],
+    [2, 40, "new targeting and option IDs"],
+  ])("%i targetings with %i options come back", (count, options, ids) => {
     const parts = [{ title: "Targetings deleted", count, objects: [{ name: "Spring", says: "", options }] }];
     const counts = { created: 0, changed: 0, deleted: count };
-    const title = all(count + options === 1 ? "a new ID" : "new IDs", count === 1 ? "it" : "them");
-    expect(undoOf(counts, parts, { days: 30 })).toEqual({ title, notes: [] });
+    expect(undoOf(counts, parts, { days: 30 })).toEqual({ title: `Undo within 30 days: ${same(ids)}`, notes: [] });
+  });
+
+  test.each([
+    [1, 24, "new group ID, 24 sub-options back in the group"],
+    [2, 1, "new group IDs, 1 sub-option back in the groups"],
+  ])("%i groups come back, with their %i sub-options in them", (count, freed, words) => {
+    const names = ["Dresses", "Skirts"].slice(0, count);
+    const objects = names.map((name, at) => ({ name, says: "", ...(at === 0 && { freed }) }));
+    const parts = [{ title: "Option groups deleted", count, objects }];
+    const title = `Undo within 30 days: ${same(words)}`;
+    expect(undoOf({ created: 0, changed: 0, deleted: count }, parts, { days: 30 })?.title).toBe(title);
   });
 
   test("a run says how much comes back exactly, under new IDs, and not", async () => {

@@ -1,0 +1,90 @@
+import { many } from "../answers/message-words.ts";
+import type { EffectPart } from "../changes/rows/entries.ts";
+import type { ChangeCounts } from "./wire.ts";
+
+// Reads the parts of the effect that a run waiting for approval would have.
+
+export const TARGETINGS = "Targetings deleted";
+
+export const DELETED: Readonly<Record<string, string>> = {
+  "Targetings deleted": "targeting",
+  "Option groups deleted": "group",
+  "Options deleted": "option",
+};
+
+/** Returns the nouns for what is deleted: `option`, `group` or `targeting`. */
+export function nounsOf(parts: readonly EffectPart[]): readonly string[] {
+  return parts.flatMap(({ title }) => (Object.hasOwn(DELETED, title) ? (DELETED[title] ?? []) : []));
+}
+
+/** Returns the noun for what is deleted. */
+export function nounOf(parts: readonly EffectPart[]): string {
+  const [noun = "object", ...others] = nounsOf(parts);
+  return others.length === 0 ? noun : "object";
+}
+
+export function deletedIn(parts: readonly EffectPart[]): EffectPart["objects"] {
+  return parts.flatMap(({ title, objects }) => (Object.hasOwn(DELETED, title) ? objects : []));
+}
+
+/** Returns how many sub-options of deleted groups are not deleted. */
+export function freedIn(parts: readonly EffectPart[]): number {
+  return parts.flatMap(({ objects }) => objects).reduce((sum, { freed = 0 }) => sum + freed, 0);
+}
+
+export function contextIdsIn({ objects }: EffectPart): number {
+  return objects.reduce((sum, { contextIds = 0 }) => sum + contextIds, 0);
+}
+
+/** Describes what would be deleted, for example `1 group and 2 options`. Empty if nothing is deleted. */
+export function deletionWords(parts: readonly EffectPart[]): string {
+  const kinds = parts.flatMap(({ title, count }) => {
+    const noun = Object.hasOwn(DELETED, title) ? DELETED[title] : undefined;
+    if (noun === "targeting" && count === 1) return ["the targeting"];
+    return noun === undefined ? [] : [many(count, noun)];
+  });
+  return kinds.join(" and ");
+}
+
+export function optionsWithin(parts: readonly EffectPart[]): number {
+  return parts.flatMap(({ objects }) => objects).reduce((sum, { options = 0 }) => sum + options, 0);
+}
+
+/** Returns how many groups are among the options of deleted targetings. Those of some targetings may be unknown. */
+export function groupsWithin(parts: readonly EffectPart[]): number {
+  return parts.flatMap(({ objects }) => objects).reduce((sum, { groups = 0 }) => sum + groups, 0);
+}
+
+/** Returns how many objects an effect creates, changes and deletes. An object in several parts counts once. */
+export function countsOfEffect(parts: readonly EffectPart[]): ChangeCounts {
+  const counts = { created: 0, changed: 0, deleted: 0 };
+  const changed = new Set<string>();
+  for (const { title, count, objects } of parts) {
+    const kind = kindOfPart(title);
+    if (kind === "changed") for (const [at, { _id }] of objects.entries()) changed.add(_id ?? `${title} ${at}`);
+    else if (kind !== undefined) counts[kind] += count;
+  }
+  return { ...counts, changed: changed.size };
+}
+
+const KINDS_OF_PARTS: Readonly<Record<string, keyof ChangeCounts>> = {
+  "Targetings deleted": "deleted",
+  "Option groups deleted": "deleted",
+  "Options deleted": "deleted",
+  "Options that lose Context IDs": "changed",
+  "Options that get Context IDs": "changed",
+  "Targetings renamed": "changed",
+  "Options renamed": "changed",
+  "Options moved": "changed",
+  "Option groups with other settings": "changed",
+  "Targetings created": "created",
+  "Options created": "created",
+};
+
+/**
+ * Returns the kind of change that a part of an effect lists. Undefined for options that are deleted with their
+ * targeting, and for notes about an undo.
+ */
+export function kindOfPart(title: string): keyof ChangeCounts | undefined {
+  return Object.hasOwn(KINDS_OF_PARTS, title) ? KINDS_OF_PARTS[title] : undefined;
+}
