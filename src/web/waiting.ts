@@ -463,7 +463,8 @@ export function objectWords(count: number, { groups, targetings }: OtherKinds, o
 }
 
 export function commaList(parts: readonly string[]): string {
-  return parts.join(", ").replace(/, ([^,]*)$/, " and $1");
+  const last = parts.at(-1) ?? "";
+  return parts.length < 2 ? last : `${parts.slice(0, -1).join(", ")} and ${last}`;
 }
 
 export function partsOf(run: Run): readonly EffectPart[] {

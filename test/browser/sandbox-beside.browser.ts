@@ -8,6 +8,7 @@ import { clientOf, TOKENS, writeAccess } from "../support/page-http.ts";
 import { browserOfTest } from "../support/page-person.ts";
 import { COMMAND, cleanEnvironment } from "../support/server-process.ts";
 import { findingsOfAxe, rowNames, withBrowser } from "./browser.ts";
+import { startSandboxProcess } from "./sandbox-process.ts";
 
 const { onPage } = withBrowser();
 
@@ -74,6 +75,46 @@ test("the page of a server over stdio has the views of its embedded sandbox, wit
     await expect.poll(() => problems.count()).toBe(2);
   });
   await asked;
+});
+
+test("a sandbox that does not answer is said in its views, with what it reported last, until it is back", async () => {
+  const first = await startSandboxProcess();
+  await first.send({ uid: "u-1", eventName: "app_open" });
+  const browser = browserOfTest();
+  const sandbox = { TARGETING_MCP_MODE: "sandbox", TARGETING_MCP_SANDBOX_URL: first.url, TARGETING_MCP_WAIT_MS: "500" };
+  const env = cleanEnvironment({ ...sandbox, ...browser.env, TARGETING_MCP_CONFIRM: "strict" });
+  const client = await CLIENTS["2026 client, legacy"]({ args: [COMMAND], env });
+  const { structuredContent } = await client.callTool("create_targetings", { items: [{ name: "Spring" }] });
+  const ids = created.parse(structuredContent).results.map(({ _id }) => _id);
+  await client.callTool("delete_targeting", { ids });
+  await onPage(
+    await browser.address(),
+    async (page) => {
+      await page.getByRole("link", { name: "Events" }).click();
+      await expect.poll(() => rowNames(page, "Events")).toEqual(["app_open"]);
+      first.child.kill("SIGKILL");
+      await first.exited;
+      const banner = page.getByText("The sandbox does not answer. This is what it reported last.");
+      await banner.waitFor();
+      await page.locator(".environment").getByText("Not connected").waitFor();
+      expect(await rowNames(page, "Events")).toEqual(["app_open"]);
+      expect(await page.getByRole("button", { name: "Clear events…" }).isDisabled()).toBe(true);
+      expect(await findingsOfAxe(page)).toEqual([]);
+      // The runs are not the sandbox's, so their views have no banner.
+      await page.getByRole("link", { name: "Runs", exact: true }).click();
+      await banner.waitFor({ state: "detached" });
+      await page.getByRole("link", { name: "Events" }).click();
+      await banner.waitFor();
+      await startSandboxProcess("--port", first.port);
+      await banner.waitFor({ state: "detached" });
+      // A session that the server does not know has ended, and the page says how to get another one.
+      await page.evaluate('sessionStorage.setItem("session", "unknown")');
+      await page.reload();
+      await page.getByRole("heading", { name: "This page needs a link" }).waitFor();
+      await page.getByText("Your session has ended: it lasts 12 hours, or until the server stops.").waitFor();
+    },
+    { mayLog: /Failed to load resource/ },
+  );
 });
 
 test("an approver over HTTP looks at the events and targetings of an embedded sandbox, and changes nothing there", async () => {

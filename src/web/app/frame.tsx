@@ -100,7 +100,9 @@ export function Frame() {
       <div>
         <LiveRegion />
         {isLost(view) ? (
-          <p class="banner">The sandbox does not answer. This is what it reported last.</p>
+          <p class="banner" role="status">
+            The sandbox does not answer. This is what it reported last.
+          </p>
         ) : (
           <FaultBanner />
         )}
