@@ -137,13 +137,18 @@ export function formatOf(path: string): Format | undefined {
   return BY_ENDING[extname(path).toLowerCase()];
 }
 
+const OPEN_DOCUMENT = [
+  "an OpenDocument spreadsheet",
+  "In LibreOffice: File, Save As, Excel 2007-365 (.xlsx).",
+] as const;
 const AS_XLSX = "Open it in a spreadsheet program and save it as .xlsx or as CSV UTF-8.";
 
 /** For unsupported file extensions: what the file is, and how to save it in a supported format. */
 const FOREIGN: Readonly<Record<string, readonly [what: string, remedy: string]>> = {
   ".xls": ["an old Excel workbook", AS_XLSX],
   ".xlsb": ["a binary Excel workbook", AS_XLSX],
-  ".ods": ["an OpenDocument spreadsheet", "In LibreOffice: File, Save As, Excel 2007-365 (.xlsx)."],
+  ".ods": OPEN_DOCUMENT,
+  ".fods": OPEN_DOCUMENT,
   ".numbers": ["a Numbers document", "In Numbers: File, Export To, Excel or CSV."],
   ".gsheet": ["a link to a Google sheet", "In Google Sheets: File, Download, Microsoft Excel (.xlsx)."],
 };

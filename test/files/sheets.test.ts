@@ -64,15 +64,18 @@ test("macros of a workbook are not run, which is said", async () => {
   expect(notes.join("\n")).toContain("its macros were not run");
 });
 
-test.each(["prices.numbers", "prices.gsheet", "prices.xlsb"])("%s is refused with how to save it", async (name) => {
-  const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
-  await writeFile(join(folder, name), "PK");
-  const refused = openFile(name, {}, { ...RULES, allowedDirs: [folder] });
-  await expect(refused).rejects.toMatchObject({
-    message: expect.stringContaining("cannot be read"),
-    remedy: expect.stringMatching(/\.xlsx|Excel/),
-  });
-});
+test.each(["prices.numbers", "prices.gsheet", "prices.xlsb", "prices.fods"])(
+  "%s is refused with how to save it",
+  async (name) => {
+    const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+    await writeFile(join(folder, name), "PK");
+    const refused = openFile(name, {}, { ...RULES, allowedDirs: [folder] });
+    await expect(refused).rejects.toMatchObject({
+      message: expect.stringContaining("cannot be read"),
+      remedy: expect.stringMatching(/\.xlsx|Excel/),
+    });
+  },
+);
 
 describe.each(KOREAN)("%s holds the same options", (name) => {
   test("for bulk_add_options", async () => {
