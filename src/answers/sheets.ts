@@ -230,6 +230,8 @@ function rowWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string 
     skippedWords(sheet.hints ?? [], "of hints or notes"),
     seen.lineBreaks &&
       `lines are those of a text editor; cells contain ${many(seen.lineBreaks, "line break")}, so row numbers in a spreadsheet are lower; the sheet with results has each problem in its row`,
+    seen.apart &&
+      `line ${thousands(seen.apart)} read as an option, with only a name below an empty row or totals: if it is a note, delete it from the file`,
     seen.notTotal &&
       `line ${thousands(seen.notTotal)} read as an option, not as a row of totals: its numbers do not add up the rows above`,
   ].map((words) => (typeof words === "string" ? words : undefined));

@@ -99,6 +99,8 @@ const sheetSeen = z.object({
   withoutContexts: z.literal(true).exactOptional(),
   /** The line of the first row whose name looks like a total, but which was read as an option. */
   notTotal: count,
+  /** The line of the first option that has only a name, below an empty row. It may be a note. */
+  apart: count,
   /** How many other sheets the workbook has, and the names of the first of them. */
   otherSheets: count,
   sheets: z.array(z.string()).exactOptional(),

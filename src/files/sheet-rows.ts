@@ -57,6 +57,7 @@ export function noNotes() {
     repeated: 0,
     titles: 0,
     notTotal: 0,
+    apart: 0,
     template: 0,
     trimmed: 0,
     hidden: 0,
@@ -312,7 +313,7 @@ class RowReader {
       this.#notes.template += 1;
       return;
     }
-    if (this.#mayBeNote(record)) {
+    if (this.#isAlone(record) && SENTENCE.test(record.cells[this.#header.at("name")] ?? "")) {
       this.#apart.push(record);
       return;
     }
@@ -320,15 +321,16 @@ class RowReader {
     this.#accept(record, kind, ready);
   }
 
-  /** Returns whether a row is only a sentence, after an empty row or totals, and the rows above have more cells. */
-  #mayBeNote({ cells }: SheetRecord): boolean {
+  /** Returns whether a row has only a name, after an empty row or totals, and the rows above have more cells. */
+  #isAlone({ cells }: SheetRecord): boolean {
     if (!this.#isApart || !(this.#full >= FEWEST_FULL)) return false;
     const name = cells[this.#header.at("name")] ?? "";
-    return SENTENCE.test(name) && cells.every((cell) => cell === name || cell.trim() === "");
+    return name.trim() !== "" && cells.every((cell) => cell === name || cell.trim() === "");
   }
 
   #accept(record: SheetRecord, kind: RowKind, ready: SheetRow[]): void {
     const { line, places } = record;
+    if (this.#isAlone(record)) this.#notes.apart ||= line;
     if (this.#found !== undefined) {
       this.#full += record.cells.filter((cell) => cell.trim() !== "").length > 1 ? 1 : Number.NaN;
     }

@@ -635,7 +635,13 @@ describe("workbooks of other programs", () => {
     expect(notes).toContain("lines 5 and 6 skipped as rows of hints or notes");
     const between = await read("a.csv", "Option,Context IDs\nOne,a\nTwo,b\n\nBig red shoes,\nThree,c\n");
     expect(between.rows).toEqual([["One", "a"], ["Two", "b"], ["Big red shoes"], ["Three", "c"]]);
-    expect((await read("a.csv", "Option,Context IDs\nOne,a\nTwo,b\n\nBig shoes,\n")).rows).toHaveLength(3);
+    const short = await read("a.csv", "Option,Context IDs\nOne,a\nTwo,b\n\nBig shoes,\nHats,\n");
+    expect(short.rows).toHaveLength(4);
+    expect(short.notes).toContain(
+      "line 5 read as an option, with only a name below an empty row or totals: if it is a note",
+    );
+    const full = await read("a.csv", "Option,Context IDs\nOne,a\nTwo,b\n\nBig shoes,c\n\nHats,d\n");
+    expect(full.notes).not.toContain("read as an option");
     expect((await read("a.csv", "Option,Context IDs\nOne,a\nTwo,\n\nBig red shoes,\n")).rows).toHaveLength(3);
   });
 
