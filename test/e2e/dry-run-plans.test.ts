@@ -110,6 +110,31 @@ describe("what has changed since a dry run was shown", () => {
     expect(await namesIn(of)).toContain("Ball games");
   });
 
+  test("counts where as many other Context IDs would be deleted", async () => {
+    const of = await service();
+    const [one = ""] = await of.sandbox.options(of.targetingId, [{ name: "Racing", contexts: ["a", "b"] }]);
+    const runs = [
+      await of.write("delete_options", { ids: [one], dryRun: true }),
+      await of.write("delete_targeting", { ids: [of.targetingId], dryRun: true }),
+    ];
+    const answer = await fetch(`${of.sandbox.url}/context-targeting/category/bulk/update`, {
+      method: "POST",
+      headers: { "x-api-key": "sandbox-key", "content-type": "application/json" },
+      body: JSON.stringify({ items: [{ _id: one, contexts: { add: ["theirs"], remove: ["a"] } }] }),
+    });
+    expect(await answer.json()).toMatchObject({ results: [{ success: true }] });
+    await of.writesSent();
+    for (const { runId } of runs) {
+      const changed = await of.write("apply_plan", { runId });
+      expect(changed).toMatchObject({ status: "planned", runId });
+      expect(changed.notes.join()).toContain(
+        "so nothing was sent: names, groups, Context IDs or other details have changed since; the counts are the same",
+      );
+    }
+    expect(await of.writesSent()).toEqual([]);
+    expect(await of.write("apply_plan", { runId: runs[0]?.runId })).toMatchObject({ status: "succeeded" });
+  });
+
   test("does not count where it does not matter", async () => {
     const of = await service();
     const { runId } = await of.write("update_options", { items: [{ _id: of.one, name: "Uno" }], dryRun: true });

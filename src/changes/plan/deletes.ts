@@ -73,14 +73,17 @@ async function lossOfTargeting(
   let last: LostOption[] = [];
   let contextIds: number | undefined = 0;
   let groups = 0;
+  let updatedAt = "";
   for await (const { contextCount, ...option } of readOptions(api, _id, signal)) {
+    if (option.updatedAt !== undefined && option.updatedAt > updatedAt) updatedAt = option.updatedAt;
     if (option.type === "collection") groups += 1;
     contextIds = contextCount === undefined || contextIds === undefined ? undefined : contextIds + contextCount;
     const lost = { name: option.name, _id: option._id, contextIds: contextCount ?? 0 };
     if (first.length < NAMED.first) first.push(lost);
     else last = [...last.slice(1 - NAMED.last), lost];
   }
-  return contextIds === undefined ? loss : { ...loss, contextIds, groups, options: [...first, ...last] };
+  const changed = updatedAt === "" ? loss : { ...loss, updatedAt };
+  return contextIds === undefined ? changed : { ...changed, contextIds, groups, options: [...first, ...last] };
 }
 
 /** Returns the targetings that were given by name and found. The others are recorded in the plan as failed. */
@@ -185,12 +188,13 @@ async function groupsLeftEmpty(
 }
 
 async function lossOf(option: OptionRecord, { api, signal }: PlanningContext): Promise<Loss> {
-  const { _id, name, contextCount, parent } = option;
+  const { _id, name, contextCount, parent, updatedAt } = option;
   const contexts = contextCount ?? (await readOptionContents(api, _id, signal)).contexts.length;
-  if (!isGroup(option)) return optionLoss({ name, _id, parent }, contexts);
+  const changed = updatedAt === undefined ? {} : { updatedAt };
+  if (!isGroup(option)) return { ...optionLoss({ name, _id, parent }, contexts), ...changed };
   const subOptions = [...(await subOptionsOf(option, api, signal))].sort();
   const count = Math.max(subOptions.length, option.childCount ?? 0);
-  return { name, _id, kind: "optionGroup", count, subOptions, ownContextIds: contexts };
+  return { name, _id, kind: "optionGroup", count, subOptions, ownContextIds: contexts, ...changed };
 }
 
 /** Returns all sub-options of a group. The group itself lists only the first 50 (management-api 2.1). */

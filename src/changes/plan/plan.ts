@@ -36,6 +36,11 @@ export interface Loss {
   /** The names of the first sub-options that remain when their group is deleted. Absent if they were not read. */
   readonly freedNames?: readonly string[];
   readonly ownContextIds?: number;
+  /**
+   * For what is deleted: when it was last changed, in a targeting the last of its options. So other Context IDs are
+   * noticed even if their number is the same.
+   */
+  readonly updatedAt?: string;
   /** For an option: set if it is in a group. */
   readonly isInGroup?: true;
   readonly empties?: boolean;

@@ -253,7 +253,10 @@ function changesSince(before: RunState, plan: Plan): string {
       ? [changedEffect(before.facts.effect, lost)]
       : []),
   ];
-  return parts.length === 0 ? "other requests would be sent" : parts.join("; ");
+  if (parts.length > 0) return parts.join("; ");
+  return lost?.sentence === before.facts.effect && lost !== undefined
+    ? changedEffect(lost.sentence, lost)
+    : "other requests would be sent";
 }
 
 /** Returns a digest of a plan. Plans that would make the same changes have the same digest. */
