@@ -29,7 +29,7 @@ async function start({ url, env = {} }: Api) {
   const environment = cleanEnvironment({
     ...{ TARGETING_API_URL: url, TARGETING_API_KEY: GIVEN.apiKey, EVENT_API_URL: url, EVENT_APP_KEY: GIVEN.appKey },
     ...{ TARGETING_MCP_SEAL_KEY: GIVEN.sealKey, TARGETING_MCP_APPROVAL_WEBHOOK: `${hook.url}/?key=${GIVEN.hook}` },
-    ...{ TARGETING_MCP_MODE: "live", TARGETING_MCP_CONFIRM: "ask", TARGETING_MCP_WAIT_MS: "5000" },
+    ...{ TARGETING_MCP_MODE: "live", TARGETING_MCP_CONFIRM: "ask", TARGETING_MCP_WAIT_MS: "120000" },
     ...{ TARGETING_MCP_LOG_LEVEL: "debug", TARGETING_MCP_METRICS: "on", ...env },
   });
   const folder = environment.TARGETING_MCP_STATE_DIR ?? "";
