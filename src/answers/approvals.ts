@@ -397,8 +397,7 @@ function ends(objects: readonly EffectObject[], most: number, count: number) {
 /** Returns how an effect differs from `before`, the sentence that the person has seen. */
 export function changedEffect(before: string, { sentence }: Effect): string {
   const [old, now] = [before, sentence].map((text) => text.replace(/\.$/, ""));
-  if (before === sentence)
-    return "names, groups, Context IDs or other details have changed since; the counts are the same";
+  if (before === sentence) return "names, groups, Context IDs or details have changed; the counts are the same";
   return `before: ${old}. Now: ${now}`;
 }
 

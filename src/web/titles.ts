@@ -274,7 +274,7 @@ function withoutGroup(kinds: ChangeKinds | undefined): ChangeKinds | undefined {
   return "moved" in how ? how : undefined;
 }
 
-/** Returns the label of the button that approves a run: `Delete 260 options`, `Undo: restore 2 options, move 1 option`. */
+/** Returns the label of the button that approves a run, such as `Delete 260 options`. */
 export function actOf(run: ChangeRun | ApprovalRun): string {
   if (!isChangeRun(run)) return run.header.call.tool === "resume_run" ? "Resume the run" : "Send the tests";
   const counts = countsOfWaiting(run);

@@ -128,7 +128,7 @@ describe("what has changed since a dry run was shown", () => {
       const changed = await of.write("apply_plan", { runId });
       expect(changed).toMatchObject({ status: "planned", runId });
       expect(changed.notes.join()).toContain(
-        "so nothing was sent: names, groups, Context IDs or other details have changed since; the counts are the same",
+        "so nothing was sent: names, groups, Context IDs or details have changed; the counts are the same",
       );
     }
     expect(await of.writesSent()).toEqual([]);
