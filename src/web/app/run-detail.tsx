@@ -194,7 +194,7 @@ function requestWords({ sent, resent, waitedMs }: NonNullable<RunRow["requests"]
 /** Shows the steps of a run's history, and its status at the end. */
 function Story({ of, run }: { readonly of: readonly StoryStep[]; readonly run: RunRow }) {
   if (of.length === 0) return null;
-  const { status, updatedAt, endedAt = updatedAt } = run;
+  const { status, counts, updatedAt, endedAt = updatedAt } = run;
   const isBegun = status !== "planned" && status !== "needs_confirmation";
   const end = {
     title:
@@ -213,6 +213,11 @@ function Story({ of, run }: { readonly of: readonly StoryStep[]; readonly run: R
           <i class={`dot ${tone}`} />
           <Text of={title} />
           {at !== undefined && <ClockTime at={at} to="minute" />}
+          {title === end.title && end.at !== undefined && doneOf(run) > 0 && doneOf(run) < counts.items && (
+            <span class="quiet">
+              {number(doneOf(run))} of {counted(counts.items, run.noun)}
+            </span>
+          )}
         </li>
       ))}
     </ol>
