@@ -417,7 +417,7 @@ function furtherWords(further: number, isUnmet: boolean): string {
     : ` and ${thousands(further)} more`;
 }
 
-/** How many of the users whose results do not fit into the answer are named. */
+/** If the results of some users do not fit into the answer, it names at most this many of these users. */
 const HIDDEN_USERS = 10;
 
 function cutUid(text: string): string {

@@ -170,7 +170,10 @@ function thenResume(remedy: string): Text {
 function afterPlanning(remedy: string, { effect, errorCode }: Detail): Text {
   const isMissing = effect === "rejected" && typeof errorCode === "string" && errorCode.endsWith("_NOT_FOUND");
   if (!isMissing) return thenResume(remedy);
-  return resuming((resume) => `${remedy} If the ID is wrong, start over with the right one. Otherwise: ${resume}`);
+  return resuming(
+    (resume) =>
+      `${remedy} If the ID is wrong, start over with the right one. If it is right, correct the cause first. Then: ${resume}`,
+  );
 }
 
 export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
@@ -319,8 +322,8 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   },
   INTERRUPTED: { message: "the server stopped before this item was sent", remedy: RESUME },
   RUN_ENDED: (detail) => ({
-    message: `the run ended before this item was sent, because an earlier request did not finish${because(detail)}`,
-    remedy: RESUME,
+    message: `the run ended before this item was sent, because an earlier request failed${because(detail)}`,
+    remedy: thenResume("Correct the cause of that error."),
   }),
   PARTLY_APPLIED: (detail) => ({
     message: `the item was applied in part${because(detail)}`,

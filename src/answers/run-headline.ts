@@ -413,8 +413,8 @@ export function resumedNote({ resumed, counts }: ReportedRun): readonly string[]
 }
 
 /**
- * Returns a note that explains why a run sends more requests than it renames objects: swapping names needs temporary
- * names.
+ * Returns a note that explains why a run needs more requests than it renames objects: to swap two names, one object
+ * first gets a temporary name.
  */
 export function swapsNote({ temporaryNames = 0, tool, status }: ReportedRun): readonly string[] {
   if (temporaryNames === 0) return [];

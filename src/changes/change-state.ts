@@ -160,8 +160,9 @@ export class RunState {
 
   /**
    * Returns whether an option existed before the run's first request: then this run did not create it. Decided by the
-   * list of options that was read before that request. If that list was long, only its newest options are known: an
-   * older ULID is "likelyBefore", because a clock of the service may have been set back. Undefined if no list was read.
+   * list of options that was read before that request. Of a long list, only the newest options are known.
+   * Then an option with an older ULID than theirs is "likelyBefore": after the service's clock was set back, a new
+   * option can have such a ULID, too. Undefined if no list was read.
    */
   orderByList(step: Step, id: string): "before" | "likelyBefore" | "after" | undefined {
     const list = bindingOf(step, "parent") === undefined ? "targeting" : "parent";

@@ -231,8 +231,8 @@ class Search implements FoundOptions {
   }
 
   /**
-   * Reads a list as long as this needs fewer requests than reading the remaining options one by one. If the list no
-   * longer exists, or the service repeats a page, returns the options that were read until then.
+   * Reads options from a list, page by page. Stops as soon as reading the remaining options one by one would need fewer
+   * requests, and also if the list no longer exists or the service repeats a page. Returns what was read.
    */
   async #list(targetingId: string, parent?: string): Promise<readonly OptionRecord[]> {
     const read: OptionRecord[] = [];

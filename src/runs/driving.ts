@@ -160,7 +160,10 @@ async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entr
   held.journal = journal;
   const append = (entry: Entry): void => journal.append(kind.line(entry));
   for (const entry of first) append(entry);
-  /** Stops a run that another process is to execute. Called after planning, when the plan is on disk. */
+  /**
+   * Stops this process's work on a run that another process is to execute. Called after planning, when the plan is on
+   * disk.
+   */
   const leaveToOthers = (): void => {
     if (!held.isOurs) stopRequests.stop("interrupted");
   };

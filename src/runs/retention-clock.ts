@@ -18,8 +18,8 @@ export interface Readings {
   readonly now: number;
   readonly others: readonly number[];
   /**
-   * The creation time of the newest run that is older than this process. Replaces the last clock reading if none is
-   * stored.
+   * When the newest run from before this process started was created. Used instead of the last stored reading of the
+   * clock if none is stored yet. Undefined if there is no such run.
    */
   readonly newest?: number | undefined;
 }

@@ -193,7 +193,7 @@ function dryRunOfEventsSteps(
   return [sendingStep({ sent: pending, failed, uncertain: uncertainOf(state), mayCorrect }), ...all];
 }
 
-/** Returns how many events would be sent of which the API document does not say whether the service records them. */
+/** Returns how many events are "uncertain": the API document does not say whether the service records them. */
 function uncertainOf(state: EventRunState): number {
   const uncertain = state.verdicts().filter(({ predicted }) => predicted === "uncertain");
   return uncertain.reduce((sum, { count }) => sum + count, 0);

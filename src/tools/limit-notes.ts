@@ -77,8 +77,8 @@ function targetingWords({ _id, name, options }: FullTargeting): readonly string[
 
 function optionsWords({ options, optionsOmitted }: LimitsMet): readonly string[] {
   const words = options.map((option) => `${quoteUntrusted(option.name)} (${option._id}) ${holdsWords(option)}`);
-  // The omitted options are counted only beside shown ones. If none of these could be read (for example because they were
-  // deleted), the count would stand alone.
+  // The number of omitted options is given only if at least one option is shown. If none could be read, for example
+  // because they were deleted, the words "3 more options" would follow nothing.
   const hasMore = optionsOmitted > 0 && options.length > 0;
   const more = hasMore
     ? [`${many(optionsOmitted, "more option")} reached the limit; get_option shows their counts`]

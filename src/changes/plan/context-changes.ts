@@ -247,7 +247,7 @@ class Cut {
   readonly #rules: PartRules;
   readonly #taken = { add: 0, remove: 0 };
   readonly #early: number;
-  /** The index of the first of those Context IDs that may be added only in the second request or later. */
+  /** From this index on, the Context IDs of `#queues.add` may be added only in the second request or later. */
   readonly #late: number;
   #grownIds = 0;
   #grownBytes = 0;
