@@ -9,6 +9,7 @@ import { fastTests, testsThatReplaceModules } from "./scripts/fast-tests.ts";
 const OWN_COMMANDS = [
   ...["agents", "cluster", "commands", "durability", "fuzz", "kill", "load", "pages", "programs", "servers"],
   "spreadsheets",
+  "undo",
 ].map((folder) => `test/${folder}/**`);
 
 const fast = [...fastTests()];

@@ -4,7 +4,7 @@ import { dirname, join, relative, sep } from "node:path";
 const ROOT = join(import.meta.dirname, "..");
 
 /** Folders of `test/` whose tests take long by design: whole servers, many failure schedules, many inputs. */
-const LONG = ["agents", "e2e", "faults", "fuzz", "kill", "load", "pages", "programs", "servers"];
+const LONG = ["agents", "e2e", "faults", "fuzz", "kill", "load", "pages", "programs", "servers", "undo"];
 
 /** Matches a test that replaces modules. Tests in the same process would get the replaced modules, too. */
 const REPLACES_MODULES = /\bvi\.(?:mock|doMock)\(/;

@@ -11,7 +11,7 @@ const ROOT = join(import.meta.dirname, "..");
 const OWN_COMMANDS = Object.entries({
   ...{ agents: "agents", cluster: "cluster", commands: "servers", durability: "durability", fuzz: "servers" },
   ...{ kill: "kill", load: "load", pages: "pages", programs: "programs", servers: "servers" },
-  spreadsheets: "spreadsheets",
+  ...{ spreadsheets: "spreadsheets", undo: "undo" },
 });
 
 /** Creates a repository with these files. */

@@ -1,10 +1,10 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
-import { fastTests, testsThatReplaceModules } from "../../scripts/fast-tests.ts";
+import { fastTests, testsThatReplaceModules } from "../scripts/fast-tests.ts";
 
 /**
- * `npm run test:servers`: the tests that start a server or a command with settings of their own for each case, which
- * takes long: HTTP, log-ins, damaged state folders, commands in a terminal, random inputs.
+ * For tests of the built command that have a command of their own, because together they take long. Their folders are
+ * given as arguments: `vitest run --config test/warm.config.ts test/undo/`.
  */
 export default defineConfig({
   test: {
@@ -14,7 +14,7 @@ export default defineConfig({
     maxWorkers: Math.max(3, availableParallelism() + 1),
     globalSetup: ["test/support/setup.ts"],
     env: { TEST_PROCESSES: "warm" },
-    include: ["servers", "commands", "fuzz"].map((folder) => `test/${folder}/**/*.test.ts`),
+    include: ["test/**/*.test.ts"],
     exclude: [...fastTests(), ...testsThatReplaceModules()],
     isolate: false,
   },
