@@ -150,7 +150,7 @@ function staysWords(parts: readonly EffectPart[]): string | undefined {
   if (groups.length === 0) return undefined;
   const names = firstNames(groups.map(({ name }) => name));
   const kept = groups.length === 1 ? `keeps ${says.replace(/ stays$/, "")}` : "each keep their last sub-option";
-  const stay = groups.length === 1 ? "1 option stays" : `${thousands(groups.length)} options stay`;
+  const stay = groups.length === 1 ? "1 requested option stays" : `${thousands(groups.length)} requested options stay`;
   return `${stay}: ${names} ${kept}, since a group cannot be empty.`;
 }
 
@@ -218,9 +218,9 @@ function deletionsOf(run: Run) {
 function campaignsNote(count: number, parts: readonly EffectPart[]): string {
   const noun = nounOf(parts);
   const [what, them, its] = count === 1 ? [`this ${noun}`, "it", "its"] : [`these ${noun}s`, "them", "their"];
-  const lost = `Campaigns and ad products lose ${what} at once: check in the web console which use ${them}; the API does not show it.`;
+  const lost = `Campaigns and ad products lose ${what} at once: only the web console shows which use ${them}.`;
   if (!nounsOf(parts).includes("targeting")) return lost;
-  return `${lost} The service refuses this while an approved campaign uses one of ${its} options.`;
+  return `${lost} But while an approved campaign uses one of ${its} options, the service refuses to delete ${them}.`;
 }
 
 /** Returns what it means that restored objects get new IDs. Undefined if no objects are restored. */

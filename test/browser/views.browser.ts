@@ -241,7 +241,7 @@ test("a deletion says before the decision what stays, what was not found, and wh
     const { frame } = await shown(page, host, call);
     const words = frame.locator(".scroll > p");
     await words
-      .getByText(/1 option stays: "Clothing" keeps its last sub-option "(?:Boots|Caps)", since a group/)
+      .getByText(/1 requested option stays: "Clothing" keeps its last sub-option "(?:Boots|Caps)", since a group/)
       .waitFor();
     await words
       .getByText('1 of 33 items is left out ("Nowhere"): the targeting has no option named "Nowhere".')
