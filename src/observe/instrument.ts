@@ -94,8 +94,8 @@ function measuredJournal(figures: Figures): (store: RunStore) => RunStore {
   appends.add(0);
   return (store) => ({
     ...store,
-    async journal(runId, lease) {
-      const journal = await store.journal(runId, lease);
+    async journal(runId, lease, wasLeft) {
+      const journal = await store.journal(runId, lease, wasLeft);
       return {
         ...journal,
         append(line) {

@@ -153,10 +153,10 @@ async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entr
   held: HeldRun<Call, State>,
 ): Promise<void> {
   const { stopRequests, files, progress } = held;
-  const { lease, record } = await open();
+  const { lease, record, wasLeft } = await open();
   held.lease = lease;
   held.record = record;
-  const journal = await store.journal(runId, lease);
+  const journal = await store.journal(runId, lease, wasLeft);
   held.journal = journal;
   const append = (entry: Entry): void => journal.append(kind.line(entry));
   for (const entry of first) append(entry);

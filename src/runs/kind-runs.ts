@@ -193,10 +193,10 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       if (record === undefined)
         throw new RunStoreError("the run is over and cannot be continued", "get_run shows its results.");
       const meanwhile = from && (await this.initialState(header));
-      return { record, header, state: from ?? state, meanwhile, first };
+      return { record, wasLeft: found.record.status === "running", header, state: from ?? state, meanwhile, first };
     });
-    const { record, ...driven } = parts;
-    const open = async () => ({ lease, record });
+    const { record, wasLeft, ...driven } = parts;
+    const open = async () => ({ lease, record, wasLeft });
     return this.#drive({ ...driven, open, carryOut: (run) => this.kind.resume(run, given) });
   }
 

@@ -126,7 +126,11 @@ export interface RunStore {
   /** If the store is too slow for the present call, its error names this run. Absent for a store of this machine. */
   mention?(runId: string): void;
   isDriven(runId: string): Promise<boolean>;
-  journal(runId: string, lease: Lease): Promise<RunJournal>;
+  /**
+   * Opens a journal for writing. `wasLeft`: the process that executed the run last did not bring it to rest. If the store
+   * may have lost entries of that process, the first write throws a LostEntriesError.
+   */
+  journal(runId: string, lease: Lease, wasLeft?: boolean): Promise<RunJournal>;
   discard(runId: string): Promise<void>;
   /** Calls the listener when another process may have changed the run. Absent if processes do not notify each other. */
   watch?: Watch;
@@ -464,6 +468,8 @@ export function mayBeUnfinished({ status, rest }: Pick<RunRecord, "status" | "re
 export interface HeldRecord {
   readonly lease: Lease;
   readonly record: RunRecord;
+  /** Whether another process executed the run before and did not bring it to rest. */
+  readonly wasLeft?: boolean;
 }
 
 /**

@@ -122,7 +122,7 @@ async function pauseOnce(
     const targetingId = await newTargeting(sandbox.url);
     const call = (who: string) => (run === "events" ? eventCall() : groupCall(targetingId, who, moment));
     for (const server of servers) await untilAnswered(server);
-    const mine = first.call(call("First"));
+    const mine = accepted(() => first.call(call("First")));
     const stopped = stopAt(moment, { random, watcher, pid: first.pid, sandbox: sandbox.url });
     // A refused call sends nothing, so the moment to suspend the process would never come.
     await Promise.race([stopped, mine.then((told) => (told === undefined ? Promise.reject(REFUSED) : stopped))]);
@@ -246,6 +246,15 @@ interface Call {
 }
 
 const REFUSED = new Error("the call of the process that is to stand still was refused");
+
+/**
+ * Makes a call again while it is refused, which sends nothing. On a busy machine, a store can answer too late for the
+ * first call.
+ */
+async function accepted<Told>(make: () => Promise<Told | undefined>, tries = 4): Promise<Told | undefined> {
+  const told = await make();
+  return told === undefined && tries > 0 ? accepted(make, tries - 1) : told;
+}
 
 type Server = ReturnType<typeof serverAt>;
 

@@ -81,7 +81,7 @@ export function storedRuns(
     },
     mention,
     record: (runId) => recordOf(database, runId),
-    journal: (runId, lease) => openStoredJournal(of, runId, lease),
+    journal: (runId, lease, wasLeft) => openStoredJournal(of, runId, lease, wasLeft),
     parts: {
       keep: (runId, part, pieces) => keepPart(database, runId, part, pieces),
       read: (runId, part) => partOf(database, runId, part),
@@ -373,13 +373,13 @@ const JOURNAL_END = `
   from targeting_mcp.run where id = $1`;
 
 /** Opens a journal. While the database cannot be reached, appends wait, and answers of the API stay in memory. */
-async function openStoredJournal(of: LeasesOf, runId: string, given: Lease): Promise<RunJournal> {
+async function openStoredJournal(of: LeasesOf, runId: string, given: Lease, wasLeft = false): Promise<RunJournal> {
   const lease = storedLease(given);
   const [found] = await of.database.rows<{ seq: string; behind: boolean }>(JOURNAL_END, [runId]);
   let seq = BigInt(found?.seq ?? "0");
   let waiting: Buffer[] = [];
   let turns: Promise<unknown> = Promise.resolve();
-  let lost = lease.isTakenOver && found?.behind === true ? behind(runId, "may have lost") : undefined;
+  let lost = (lease.isTakenOver || wasLeft) && found?.behind === true ? behind(runId, "may have lost") : undefined;
 
   /** Appends the waiting entries and renews the leases in one commit. Returns whether a stop was requested before. */
   const append = async (turn: StoredLease | undefined): Promise<boolean | undefined> => {
