@@ -127,8 +127,8 @@ export interface RunStore {
   mention?(runId: string): void;
   isDriven(runId: string): Promise<boolean>;
   /**
-   * Opens a journal for writing. `wasLeft`: the process that executed the run last did not bring it to rest. If the store
-   * may have lost entries of that process, the first write throws a LostEntriesError.
+   * Opens a journal for writing. `wasLeft`: the process that executed the run before did not bring it to rest. If the
+   * store may have lost entries of that process, the first write then throws a LostEntriesError.
    */
   journal(runId: string, lease: Lease, wasLeft?: boolean): Promise<RunJournal>;
   discard(runId: string): Promise<void>;
