@@ -5,7 +5,7 @@ import { counted, number } from "./plain-words.ts";
 // Describes runs for people: titles, requesters, statuses and bars.
 
 /** The labels and colours of the statuses of runs. */
-export const STATUSES = {
+const STATUSES = {
   succeeded: ["Done", "good"],
   partial: ["Partly done", "warn"],
   failed: ["Failed", "bad"],
