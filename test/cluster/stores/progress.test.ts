@@ -59,12 +59,23 @@ function longestPause({ told }: { readonly told: readonly { readonly at: number 
   return Math.max(...told.slice(1).map(({ at }, n) => at - (told[n]?.at ?? at)));
 }
 
+/**
+ * Returns how long a pause may last, in milliseconds: `ms`, or on a busy machine, where the run itself takes longer, a
+ * third of the run.
+ */
+function most(
+  ms: number,
+  { entries, finishedAt }: { readonly entries: readonly number[]; readonly finishedAt: number },
+) {
+  return Math.max(ms, (finishedAt - (entries[0] ?? finishedAt)) / 3);
+}
+
 test("another replica tells of the steps of a run, and of its end, soon after they are journaled", async () => {
   const seen = await followed(12, 600, async (url) => url);
   expect(seen.status).toMatchObject({ status: "succeeded" });
   expect(seen.told.length).toBeGreaterThan(3);
-  expect(longestPause(seen)).toBeLessThan(2600);
-  expect(seen.finishedAt - (seen.entries.at(-1) ?? 0)).toBeLessThan(2000);
+  expect(longestPause(seen)).toBeLessThan(most(2600, seen));
+  expect(seen.finishedAt - (seen.entries.at(-1) ?? 0)).toBeLessThan(most(2000, seen));
   expect(seen.notices.length).toBeGreaterThan(5);
 });
 
@@ -80,6 +91,6 @@ test("where no notice arrives, it looks by itself every two seconds at the lates
   const seen = await followed(12, 600, transactionPooler);
   expect(seen.status).toMatchObject({ status: "succeeded" });
   expect(seen.told.length).toBeGreaterThan(3);
-  expect(longestPause(seen)).toBeLessThan(2600);
-  expect(seen.finishedAt - (seen.entries.at(-1) ?? 0)).toBeLessThan(2500);
+  expect(longestPause(seen)).toBeLessThan(most(2600, seen));
+  expect(seen.finishedAt - (seen.entries.at(-1) ?? 0)).toBeLessThan(most(2500, seen));
 });
