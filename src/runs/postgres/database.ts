@@ -140,12 +140,7 @@ function rejectOnAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
  * Repeats `work` while the database cannot be reached. Throws a StoreUnavailableError once `isOver` returns true.
  * Throws any other error as a RunStoreError.
  */
-export async function retryWhileAway<T>(
-  clock: Clock,
-  isOver: () => boolean,
-  work: () => Promise<T>,
-  againMs = AGAIN_MS,
-): Promise<T> {
+export async function retryWhileAway<T>(clock: Clock, isOver: () => boolean, work: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
       return await work();
@@ -153,7 +148,7 @@ export async function retryWhileAway<T>(
       if (thrown instanceof RunStoreError) throw thrown;
       if (!isAway(thrown)) throw refused(thrown);
       if (isOver()) throw unavailable(thrown);
-      await clock.sleep(againMs);
+      await clock.sleep(AGAIN_MS);
     }
   }
 }

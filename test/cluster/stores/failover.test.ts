@@ -50,7 +50,14 @@ test.each(["goes on", "dies with the primary", "is stopped after it"] as const)(
       expect(JSON.stringify(rest)).toContain("look at what was applied");
     }
     expect(await entries()).toBeLessThan(copied + 3);
-    await new Promise((resolve) => setTimeout(resolve, 6000));
+    // Another run, whose process dies, is taken up. So by then the processes have looked for runs to take up, and had the
+    // right to take one.
+    const third = await startReplica({ ...settings, TARGETING_MCP_WAIT_MS: "300" });
+    const releaseAgain = await hold(service.url, "write");
+    const left = await runOf(third.url, "create_targetings", { items: [{ name: "left" }] });
+    third.child.kill("SIGKILL");
+    await releaseAgain();
+    await expect.poll(async () => (await restOf(other.url, left.runId)).status, { timeout: 60_000 }).toBe("succeeded");
     expect(reportOf(await call(other.url, "get_run", { runId })).status).toBe("interrupted");
   },
 );
