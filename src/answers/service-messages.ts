@@ -209,7 +209,7 @@ function notSupported({ operation, sent = [] }: Reason): Entry {
   return about?.words ?? STORED_UNCHANGEABLE;
 }
 
-/** Returns the message if a deletion or a move would leave the group named `group` empty. */
+/** Returns the message for a deletion or move that the service rejects because it would leave `group` empty. */
 function leavesEmpty(group: string, { operation }: Reason): Entry {
   return {
     message: `the option is the last sub-option of ${quoteUntrusted(group)}, a group without Context IDs of its own (API document 7.4, case 6)`,

@@ -20,7 +20,9 @@ export interface EventAnswer {
 export interface EventApi {
   /** Sends an event. `body` is JSON. `fence` may stop the event right before it is sent. */
   track(body: string, options?: RequestOptions & { readonly fence?: Fence }): Promise<EventAnswer>;
-  /** Opens a connection if none is idle, so that the next event does not wait for one. Throws a NotSentError. */
+  /**
+   * Opens a connection if none is idle, so that the next event does not wait for one. Throws a NotSentError if that fails.
+   */
   connect?(): Promise<void>;
 }
 

@@ -49,7 +49,9 @@ export interface Http {
    * reason.
    */
   send(request: HttpRequest): Promise<HttpAnswer>;
-  /** Opens a connection if none is idle, so that the next request does not wait for one. Throws a NotSentError. */
+  /**
+   * Opens a connection if none is idle, so that the next request does not wait for one. Throws a NotSentError if that fails.
+   */
   connect(operation: Purpose): Promise<void>;
   close(): Promise<void>;
 }

@@ -60,7 +60,9 @@ export interface ManagementApi {
     items: BulkItems,
     options?: RequestOptions & { readonly targetingId?: string; readonly fence?: Fence },
   ): Promise<BulkAnswer>;
-  /** Opens a connection if none is idle, so that the next request does not wait for one. Throws a NotSentError. */
+  /**
+   * Opens a connection if none is idle, so that the next request does not wait for one. Throws a NotSentError if that fails.
+   */
   connect?(operation: BulkOperation): Promise<void>;
   /**
    * Returns this API for a single tool call, with its own limit for simultaneous reads. Absent if reads are not

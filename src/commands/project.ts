@@ -155,8 +155,8 @@ const FOR_COMMANDS: readonly (readonly [agent: string, person: string])[] = [
   ],
   ["Wait for it with get_run.", "Wait until targeting-mcp runs shows that it has ended."],
   [
-    "To get a state back, call plan_targeting with file or desired.",
-    "To get a state back, apply a file that holds it: targeting-mcp apply FILE.",
+    "To restore an earlier state, give it to plan_targeting as file or desired.",
+    "To restore an earlier state, apply a file that holds it: targeting-mcp apply FILE.",
   ],
   [
     "Give the runId from an answer of plan_targeting, undo_run or a call with dryRun.",

@@ -31,9 +31,9 @@ interface Unnamed {
 }
 
 /**
- * Decides what happens to existing options that are not in the file. Only with `prune`, the plan deletes those that are
- * in the base. But if others changed such an option or added sub-options to it, a conflict is recorded. Options that
- * are not in the base were added by others and stay.
+ * Decides what happens to existing options that are not in the file. With `prune`, the plan deletes those that are in
+ * the base; otherwise it deletes none. If an option to be deleted has changed in the service since the base, or got
+ * sub-options, it stays and a conflict is recorded. Options that are not in the base were added by others and stay.
  */
 export function compareOthers(rows: Rows, sides: Sides): Unnamed {
   const { base, service, prune, byName, drift, groupName } = sides;
@@ -53,7 +53,7 @@ export function compareOthers(rows: Rows, sides: Sides): Unnamed {
     else if (mayBeDeleted(there, sides, since)) deleted.push(there);
   }
   if (prune) return { deleted, onlyThere: [] };
-  // Options that are neither in the file nor in the service any more: others deleted them.
+  // Options of the base that are neither in the file nor in the service: others deleted them.
   const inFile = new Set(rows.flatMap((row) => row.base?._id ?? []));
   for (const { _id, name } of base.options.values()) {
     if (!service.byId.has(_id) && !inFile.has(_id)) drift.push({ _id, name, field: "deleted" });
@@ -68,9 +68,10 @@ interface Removed {
 }
 
 /**
- * Returns the options that rows delete (Action is Remove). But if others changed such an option or added sub-options to
- * it, a conflict is recorded. An option that is not in the base is deleted only if the row has its ID. If the row has
- * another name, its ID may be that of another option, so a problem is reported.
+ * Returns the existing options that rows of the file delete (Action is Remove). Omits options that have changed in the
+ * service since the base and groups that got sub-options since then, and records conflicts for them. Reports a problem
+ * for a row whose name is not the name of the option with its ID, because the ID may be wrong, and for a row without an
+ * ID whose option is not in the base.
  */
 export function removedByRows(rows: Rows, sides: Sides): readonly Removed[] {
   const { base, prune, problems, desired } = sides;

@@ -102,7 +102,7 @@ export async function findSeenTargeting(
   const candidates =
     found.candidates.length === 0
       ? "Give targetingId instead (a ULID, shown in the web console). No targeting has been seen yet."
-      : `Give targetingId (a ULID, shown in the web console) or the whole name. Seen:\n${fenced(found.candidates.map(seenLine))}`;
+      : `Give targetingId (a ULID, shown in the web console) or the whole name. Seen before:\n${fenced(found.candidates.map(seenLine))}`;
   throw new ToolError(problem, candidates);
 }
 

@@ -60,7 +60,7 @@ export const planTargeting = {
   name: "plan_targeting",
   title: "Plan a desired state",
   description:
-    "Compares a desired state (file) with a targeting and stores the plan: what would be created, renamed, moved, changed or deleted, conflicts and drift. Sends nothing; apply_plan applies it. Options without contexts keep theirs; options not named stay.",
+    "Compares a desired state (file) with a targeting and stores the plan: what would be created, renamed, moved, changed or deleted, conflicts and drift. Sends nothing; apply_plan applies it. Options given without contexts keep their Context IDs; options not given stay.",
   toolset: "targeting",
   effect: "reads",
   idempotent: false,

@@ -359,7 +359,7 @@ export function notKept(runId: string, { keep, clock }: Pick<ToolContext, "keep"
   }
   return new ToolError(
     `this run can no longer be undone: it began on ${new Date(began).toISOString().slice(0, 10)}, and ${kept}`,
-    "To get a state back, call plan_targeting with file or desired.",
+    "To restore an earlier state, give it to plan_targeting as file or desired.",
   );
 }
 

@@ -170,7 +170,7 @@ function examplesOf(failure: SummarizedFailure): Pick<FailureRow, "examples" | "
   const some = names.length > 0 ? names : values;
   // Values that are equal after they are cut are shown once.
   const shown = [...new Set(some.map((text) => cutText(text, VALUE_LETTERS)))];
-  // All rows of such a failure repeat the same name, so this name is the example for all of them.
+  // If all rows are reported as duplicates of one other row, they all have its name, so no other names are missing.
   const isOneName =
     failure.errorCode === "DUPLICATE_IN_INPUT" && !isOfFirst && !failure.isOfKinds && details.length === 0;
   const areAll = shown.length <= FIRST_VALUES && (some.length >= count || isOneName);

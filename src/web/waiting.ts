@@ -53,7 +53,7 @@ export function waitingOf(
   const counts = countsOfWaiting(run);
   const newGroups = isChangeRun(run) ? (kindsOfWaiting(run).groups?.created ?? 0) : 0;
   const contextIds = parts.reduce((sum, part) => sum + contextIdsIn(part), 0);
-  // The title of a run that only deletes already says what is deleted. What stays is said by name.
+  // The title of a run that only deletes already says what is deleted.
   const isOnlyDeletion = isDeletion && counts.deleted > 0 && counts.created + counts.changed === 0;
   return {
     effect: isOnlyDeletion ? "" : (note ?? effect),
@@ -120,10 +120,7 @@ export function undoOf(
   return { title, notes };
 }
 
-/**
- * Describes deleted objects after they are restored. Their IDs are new, and their Context IDs are not, so the nouns of
- * both are said.
- */
+/** Describes deleted objects after an undo: `same Context IDs, new option IDs; campaigns are not reconnected`. */
 function newIdWords(restored: number, parts: readonly EffectPart[]): string {
   const options = optionsWithin(parts);
   const nouns = commaList([...new Set([...nounsOf(parts), ...(options > 0 ? ["option"] : [])])]);
@@ -218,7 +215,7 @@ function deletionsOf(run: Run) {
 function campaignsNote(count: number, parts: readonly EffectPart[]): string {
   const noun = nounOf(parts);
   const [what, them, its] = count === 1 ? [`this ${noun}`, "it", "its"] : [`these ${noun}s`, "them", "their"];
-  const lost = `Campaigns and ad products lose ${what} at once: only the web console shows which use ${them}.`;
+  const lost = `Campaigns and ad products lose ${what} at once. Only the web console shows which ones use ${them}.`;
   if (!nounsOf(parts).includes("targeting")) return lost;
   return `${lost} But while an approved campaign uses one of ${its} options, the service refuses to delete ${them}.`;
 }
@@ -271,8 +268,8 @@ function undoTitle(
 }
 
 /**
- * Describes what an undo does: `Undo deletes the 3 new options and restores 2 as they were`. `how` says how the options
- * were created.
+ * Describes what an undo does: `Undo deletes the 3 new options and restores 2 as they were`. `how` is the adjective for
+ * the objects that the undo deletes: `new`, or `restored` if an earlier undo created them.
  */
 function undoWords({ created: [targetings, groups, options], ...others }: UndoCounts, how = "new"): string {
   const made = [
@@ -449,8 +446,8 @@ export interface OtherKinds {
 }
 
 /**
- * Returns a number of objects with a noun for each kind: `1 group and 4 options`. `of`: which of the counts of each
- * kind is meant.
+ * Returns how many of `count` objects are of each kind: `1 group and 4 options`. `of` says which objects are counted:
+ * all (`items`), or those that are created, changed or deleted.
  */
 export function objectWords(count: number, { groups, targetings }: OtherKinds, of: keyof KindCounts): string {
   const [targets, sets] = [targetings?.[of] ?? 0, groups?.[of] ?? 0];

@@ -269,7 +269,7 @@ test("for a second after anything moved, decisions are ignored", async () => {
   });
 });
 
-const CHECK = "Campaigns and ad products lose these options at once: only the web console shows which use them.";
+const CHECK = "Campaigns and ad products lose these options at once. Only the web console shows which ones use them.";
 
 test.each([
   ["Delete 420 options from Product Catalogue", 420, 3332, 840],

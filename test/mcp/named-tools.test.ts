@@ -37,5 +37,7 @@ test("a description without a hidden tool stays a whole text", async () => {
   const offer = { toolsets: ["targeting"], configured: ["targeting"], readOnly: true, hasSandbox: false } as const;
   for (const { tool } of listedTools(tools, offer)) expect(tool.description).toMatch(/^[A-Z][^;]*.*[^.;]\.$/s);
   const plan = listedTools(tools, offer).find(({ tool }) => tool.name === "plan_targeting");
-  expect(plan?.tool.description).toContain("conflicts and drift. Sends nothing. Options without contexts keep theirs");
+  expect(plan?.tool.description).toContain(
+    "conflicts and drift. Sends nothing. Options given without contexts keep their Context IDs",
+  );
 });

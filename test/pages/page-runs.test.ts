@@ -108,7 +108,7 @@ async function changesOf(person: Person, runId: string, search = "") {
 }
 
 const CHECK =
-  "Campaigns and ad products lose this targeting at once: only the web console shows which use it. " +
+  "Campaigns and ad products lose this targeting at once. Only the web console shows which ones use it. " +
   "But while an approved campaign uses one of its options, the service refuses to delete it.";
 
 describe("a deletion that waits", () => {
@@ -282,7 +282,7 @@ describe("a deletion that waits", () => {
     expect(title).toBe("Delete group Clothing and option Bags from Grouped sale");
     expect(waiting).toMatchObject({
       consequence: "2 sub-options move to the top level.",
-      check: expect.stringMatching(/^Campaigns and ad products lose these objects at once: only the web console/),
+      check: expect.stringMatching(/^Campaigns and ad products lose these objects at once\. Only the web console/),
       ...{
         effect: "",
         act: "Delete 1 group and 1 option",
