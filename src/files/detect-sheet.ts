@@ -265,7 +265,7 @@ async function headOfList(
   // A Context ID may be called like a numbered column ("keyword1"), so these alone are no header.
   const hasIds = ({ header, cells }: (typeof heads)[number]): boolean =>
     isWhole(header, LIST_SHAPE) &&
-    cells.some((cell, at) => header.names[at] !== "" && withoutNumber(cell) === plainHeading(cell));
+    cells.some((cell, at) => header.names[at] !== "" && withoutNumber(plainHeading(cell)) === plainHeading(cell));
   const sheet = heads.find(
     (one) => hasIds(one) && one.cells.length > 1 && (one.isFirst || columnCount(one.header) > 1),
   );

@@ -68,12 +68,11 @@ function readingOf({ columns, spelt = () => undefined }: ValidColumns, mapped: C
   // If the caller chooses a column of Context IDs, only this one is read, even if others have its heading with a
   // number.
   const isChosen = [...known.values()].some(({ column, rank }) => rank === MAPPED && CONTEXTS.includes(column));
-  return (heading: string): Reading | undefined => {
-    const plain = plainHeading(heading);
+  return (heading: string, plain = plainHeading(heading)): Reading | undefined => {
     if (plain === "") return undefined;
     const found = known.get(plain);
     if (found !== undefined) return found;
-    const numbered = isChosen ? undefined : known.get(withoutNumber(heading));
+    const numbered = isChosen ? undefined : known.get(withoutNumber(plain));
     if (numbered !== undefined && CONTEXTS.includes(numbered.column)) return numbered;
     const right = spelt(heading.trim());
     return right === undefined ? undefined : { column: right, rank: ALIASED };
@@ -113,10 +112,16 @@ function omitter(cells: readonly string[], omissions: readonly Omission[], read:
   };
 }
 
-/** Returns a function that says whether a cell could be the heading of a known column. */
-export function headingTest(shape: ValidColumns, mapped: ColumnsArgument = {}): (cell: string) => boolean {
+/**
+ * Returns a function that says whether a cell could be the heading of a known column. `plain` is the plain form of the
+ * cell.
+ */
+export function headingTest(
+  shape: ValidColumns,
+  mapped: ColumnsArgument = {},
+): (cell: string, plain: string) => boolean {
   const read = readingOf(shape, mapped);
-  return (cell) => read(cell) !== undefined;
+  return (cell, plain) => read(cell, plain) !== undefined;
 }
 
 /** Returns a function that reads a row as a header. Throws a FileError if the caller maps an unknown column. */
@@ -200,8 +205,8 @@ export function checkHeader(
 ): void {
   const { columns, required, isStrict, nearest } = shape;
   const isTwice = (one: number, other: number): boolean => {
-    const [heading = "", further = ""] = [cells[one], cells[other]];
-    return plainHeading(heading) === plainHeading(further) || withoutNumber(heading) !== withoutNumber(further);
+    const [heading = "", further = ""] = [one, other].map((at) => plainHeading(cells[at] ?? ""));
+    return heading === further || withoutNumber(heading) !== withoutNumber(further);
   };
   const twice = header.names.find(
     (name, at) => name !== "" && header.names.slice(0, at).some((other, one) => other === name && isTwice(one, at)),
