@@ -62,7 +62,7 @@ export type Seed = z.output<typeof seedSchema>;
 
 /**
  * Stores a seed and returns the IDs of its objects. Throws a RangeError if an option names a targeting or a group that
- * does not exist.
+ * does not exist or that it cannot be in.
  */
 export function plantSeed(world: World, seed: Seed) {
   const project = projectNamed(world, seed.project);
@@ -269,7 +269,7 @@ export class SeedError extends Error {}
 
 /**
  * Reads a seed (docs/reference/sandbox.md). Targetings without an `_id` get one, so that the caller knows all IDs.
- * Throws a SeedError if the file cannot be read or is no seed.
+ * Throws a SeedError if the file cannot be read or is not a seed.
  */
 export async function readSeed(choice: SeedChoice, now: number = Date.now()): Promise<Seed | undefined> {
   if (choice === "none") return undefined;
