@@ -57,11 +57,11 @@ export type RunWatcher = ReturnType<typeof runWatcher>;
 type Send = (notification: JSONRPCNotification) => Promise<boolean>;
 
 interface Listened {
-  /** The request for the SDK, which checks and acknowledges it, and keeps its stream open. */
+  /** The request to pass to the SDK, which checks and acknowledges it, and keeps its stream open. */
   readonly message: unknown;
   /**
-   * Returns the SDK's acknowledgement with the runs and tasks that the client may watch. Undefined if `message` is not
-   * the acknowledgement of this request.
+   * Changes the SDK's acknowledgement of this request so that it names the runs and tasks that the client may watch.
+   * Returns undefined if `message` is another message.
    */
   readonly acknowledging: (message: object) => object | undefined;
   /** Sends notifications until the client stops listening. Call it after the acknowledgement. */

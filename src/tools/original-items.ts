@@ -41,7 +41,7 @@ async function givenEvents(
   const { file } = call.input.events;
   const open = new Set(wanted.filter((object) => !given.has(object)));
   if (file === undefined || open.size === 0) return given;
-  // When no event is left to send, the run stores only its failed rows, in the order of its input.
+  // After the run, its failed events may be only in the part `rejects`, one row for each, in the order of the input.
   const isSheet = file.format === "csv" || file.format === "xlsx";
   const { delimiter: _, ...sheet } = file.sheet ?? {};
   const rejects: InputFile = { ...file, format: isSheet ? "csv" : "ndjson", encoding: "utf-8", sheet };

@@ -123,9 +123,9 @@ class Rows {
     const key = option._id ?? (this.#oneARow ? option.name : undefined);
     const before = key === undefined ? undefined : this.#known.get(key);
     const first = before === undefined ? undefined : options[before];
-    // If the sheet has one Context ID in each row, a row with a known ID or name is another row of that option. In
-    // other sheets, the row must have Context IDs and the same name; otherwise its repeated ID is reported as a
-    // problem.
+    // Several rows can be about one option. In a sheet with one Context ID in each row, these are all rows with its ID
+    // or name. In other sheets, they have its ID, its name and Context IDs. Any other row that repeats an ID is
+    // reported as a problem later.
     const continues = this.#oneARow || (option.contexts !== undefined && option.name === first?.name);
     if (before !== undefined && first !== undefined && continues) {
       options[before] = this.#merged(first, option);
@@ -180,7 +180,7 @@ class Rows {
       name: name && this.#name(name),
       parent: this.#parent(parent),
       type: kind,
-      // A column of checkboxes has a FALSE in every row, even in those of options that are no groups.
+      // A column of checkboxes has a FALSE in every row, even for options that are not groups.
       exposeChildren: exposed === false && kind === "atomic" ? undefined : exposed,
       contexts: contexts?.wish,
       spots: {
