@@ -421,7 +421,7 @@ export function undoCounts(rows: readonly UndoRow[], already = 0): string {
   const picked = UNDO_LABELS.flatMap((label) =>
     counts[label] === 0 ? [] : [`${count(counts[label])} ${undoResultWords(label, rows)}`],
   );
-  const gone = already > 0 ? [`${count(already)} already without the changes of the run`] : [];
+  const gone = already > 0 ? [`${count(already)} already undone`] : [];
   if (picked.length === 0) return already > 0 ? "none of its changes is left" : "the run changed nothing";
   return [...picked, ...gone].join(", ");
 }

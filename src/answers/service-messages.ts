@@ -159,9 +159,9 @@ export const SERVICE_SENTENCES: Readonly<Record<string, Sentence>> = {
     message: `another option group already holds some of the Context IDs${conflictWords(detail)}`,
     remedy: texts(
       "Remove them from the other group with update_contexts, or leave them out here: two groups cannot hold the same Context ID. " +
-        "To swap between groups: remove in one call, then add in another.",
+        "To swap Context IDs between groups: remove them in one call, then add them in another.",
       "Remove them from the other group, or leave them out here: two groups cannot hold the same Context ID. " +
-        "To swap between groups, remove them first, and add them in another change.",
+        "To swap Context IDs between groups, remove them first, and add them in another change.",
     ),
   }),
   TARGETING_CONTEXT_LIMIT_EXCEEDED: contextLimit,

@@ -108,7 +108,7 @@ export function resultSheetText({
   if (!isOpen) return first;
   if (isPart) return `${first}\n${fix}`;
   const done = isAppliedAgain
-    ? "Rows that are done are applied again, which changes only what was changed since."
+    ? "Rows that are done are applied again. They change only options that were changed since."
     : "Rows that are done stay as they are, but an option that was deleted since is created again.";
   return `${first}\n${done}\n${fix}`;
 }
@@ -201,7 +201,7 @@ function cellWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string
     seen.trimmed &&
       `${many(seen.trimmed, "name")} read without the spaces around ${seen.trimmed === 1 ? "it" : "them"}`,
     seen.likelyContexts &&
-      `no column of Context IDs was read. If ${quoteShort(seen.likelyContexts)} has one Context ID in each row, give columns {"contextId": HEADING}; if a cell has several, columns {"contexts": HEADING}. HEADING is that name`,
+      `no column of Context IDs was read. If ${quoteShort(seen.likelyContexts)} has one Context ID in each row, give columns {"contextId": HEADING}; if a cell has several, columns {"contexts": HEADING}. Replace HEADING with this heading`,
     seen.grouped &&
       `${many(seen.grouped, "Context ID")} with thousands separators, which were read as part of the ID: if these do not belong to it, format the column without them`,
     seen.dates &&
@@ -233,7 +233,7 @@ function rowWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string 
     seen.apart &&
       `line ${thousands(seen.apart)} read as an option, with only a name below an empty row or totals: if it is a note, delete it from the file`,
     seen.notTotal &&
-      `line ${thousands(seen.notTotal)} read as an option, not as a row of totals: its numbers do not add up the rows above`,
+      `line ${thousands(seen.notTotal)} read as an option, not as a row of totals: its numbers are not sums of the rows above`,
   ].map((words) => (typeof words === "string" ? words : undefined));
 }
 

@@ -27,8 +27,8 @@ const WRITTEN = new Set(["Result", "Problem", "How to fix", REASON_COLUMN].map(p
 export const HEADER_WITHIN = 100;
 
 /**
- * How certain the meaning of a heading is, from the most certain: mapped by the caller, the name of a column, another
- * accepted heading, and two kinds of headings of product lists.
+ * How certain the meaning of a heading is. The most certain comes first: mapped by the caller, the name of a column,
+ * another accepted heading, and the headings of PRODUCT_NAMES and PRODUCTS.
  */
 const [MAPPED, NAMED, ALIASED, PRODUCT_NAMED, PRODUCT] = [0, 1, 2, 3, 4];
 
@@ -172,7 +172,7 @@ export function columnCount({ names }: Header): number {
 }
 
 /**
- * Returns a header on two lines as one row of headings; undefined if the two rows are no such header. A cell that is
+ * Returns a header on two lines as one row of headings; undefined if the two rows are not such a header. A cell that is
  * merged across columns has its text only in the first of them.
  */
 export function headerOfTwo(
@@ -195,8 +195,8 @@ export function headerOfTwo(
 }
 
 /**
- * Throws a FileError if a required column is missing, if a column occurs twice, or if there is an unknown column and
- * those are forbidden.
+ * Throws a FileError if a required column is missing, if a column occurs twice, if the argument `columns` names a
+ * heading that the header does not have, or if `isStrict` is set and a column is unknown.
  */
 export function checkHeader(
   header: Header,
@@ -229,7 +229,7 @@ export function checkHeader(
     const names = listed(isAbsent ? absent : unfound);
     throw new FileError(
       `the argument columns ${isAbsent ? "leaves out" : "names"} ${names}, but the header on line ${line} of the file has no such column; nothing was sent`,
-      `Its headings: ${listed(shown.slice(0, SHOWN_HEADINGS))}. ${isAbsent ? "Leave one of them out" : "Name one of them"}, or take ${names} from columns.`,
+      `Its headings: ${listed(shown.slice(0, SHOWN_HEADINGS))}. ${isAbsent ? "Leave one of them out" : "Name one of them"}, or remove ${names} from columns.`,
     );
   }
   const ignored = header.ignored.filter((heading) => !header.omitted.includes(heading));
@@ -301,14 +301,16 @@ export function checkOneTable(
   );
 }
 
-/** Returns a text with the headings that a suggested mapping does not use. Context IDs or groups may be below them. */
+/**
+ * Returns a text with the headings that a suggested mapping does not use, if the mapping has no column of Context IDs.
+ */
 function unmappedWords(likely: Readonly<Record<string, string>>, header: Header, columns: readonly string[]): string {
   const isRead = (column: string): boolean => column in likely || header.at(column) >= 0;
   const mapped = new Set(Object.values(likely));
   const left = header.ignored.filter((heading) => !mapped.has(heading)).slice(0, SHOWN_HEADINGS);
   const hasIds = !columns.includes("contextId") || isRead("contextId") || isRead("contexts");
   if (left.length === 0 || hasIds) return "";
-  return `Then no Context IDs are read. Map the other headings in the same argument, if they are contextId, parentName or another column: ${listed(left)}. `;
+  return `This reads no Context IDs. If one of the other headings means contextId, parentName or another column, map it in the same argument: ${listed(left)}. `;
 }
 
 /**

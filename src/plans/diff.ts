@@ -381,7 +381,7 @@ function addProblem(conflict: Conflict, { rowOf, nameOf, problems }: ConflictCon
     problems.add(
       row.option.spots.contexts ?? row.option,
       `the groups ${quoted(nameOf(conflict.ref))} and ${quoted(nameOf(conflict.holder))} would both have the Context ID ${quoted(conflict.value)}`,
-      "Two groups cannot have the same Context ID of their own: remove it from one of them in the file.",
+      "Two groups cannot hold the same Context ID: remove it from one of them in the file.",
     );
   }
 }

@@ -254,7 +254,7 @@ async function heldInSource(
       ...{ line, column: 1 },
       message: `the group ${JSON.stringify(name)} would get ${JSON.stringify(first)}${more}, which ${holder} already holds (TARGETING_COLLECTION_CONTEXT_DUPLICATED)`,
       remedy:
-        "Two groups cannot hold the same Context ID of their own: remove it from this group in the file, or from the other group with update_contexts first.",
+        "Two groups cannot hold the same Context ID: remove it from this group in the file, or remove it from the other group first, with update_contexts.",
     };
   });
 }

@@ -54,14 +54,12 @@ test("an undo counts what is as before already, and a later undo plans only what
   await approved(session, "delete_options", { targetingName: "Undone", names: ["Hats"] });
   const planned = await session.client.callTool("undo_run", { runId: made.runId });
   expect(textOf(planned)).toContain(
-    "1 will be undone exactly, 1 changed since and will not be undone, 1 already without the changes of the run;",
+    "1 will be undone exactly, 1 changed since and will not be undone, 1 already undone;",
   );
   const undo = String(planned.structuredContent?.runId);
   await approved(session, "apply_plan", { runId: undo });
   const again = await session.client.callTool("undo_run", { runId: made.runId });
-  expect(textOf(again)).toContain(
-    "1 changed since and will not be undone, 1 already without the changes of the run; nothing was sent.",
-  );
+  expect(textOf(again)).toContain("1 changed since and will not be undone, 1 already undone; nothing was sent.");
   expect(textOf(again)).toContain(`Run ${undo} has undone the rest before.`);
   const part = await session.client.callTool("get_run", { runId: made.runId });
   expect(textOf(part)).toContain(`This run was undone in part by run ${undo} and cannot be resumed.`);

@@ -205,7 +205,7 @@ test.each([
   ],
   [
     "Optioner;ID;Kode",
-    /columns \{"name":"Optioner"\}\. Then no Context IDs are read\. Map the other headings .*: "Kode"/,
+    /columns \{"name":"Optioner"\}\. This reads no Context IDs\. If one of the other headings .*: "Kode"/,
   ],
 ])("headings that are nearly known name the whole mapping: %s", async (headings, expected) => {
   const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
@@ -225,7 +225,7 @@ test("headings in an unknown encoding say so", async () => {
 });
 
 const AS_OPTION = (line: number) =>
-  `line ${line} read as an option, not as a row of totals: its numbers do not add up the rows above`;
+  `line ${line} read as an option, not as a row of totals: its numbers are not sums of the rows above`;
 const SKIPPED = (line: number) => `line ${line} skipped as a row of totals`;
 
 /** Returns the notes on a sheet with two options and one more row. `isLast` says whether that row is the last one. */

@@ -392,7 +392,7 @@ test("a deleted option that is back, with another ID, is as before", async () =>
   await call("bulk_add_options", { targetingId, items: [{ name: "Plain", contexts: ["b", "a"] }] });
   const planned = await call("undo_run", { runId: data.runId });
   expect(planned.data.results).toMatchObject([{ _id: other, undo: "caveat" }]);
-  expect(planned.text).toContain("1 already without the changes of the run; nothing was sent.");
+  expect(planned.text).toContain("1 already undone; nothing was sent.");
   await call("bulk_add_options", { targetingId, items: [{ name: "Other", contexts: ["c"] }] });
   expect((await call("undo_run", { runId: data.runId })).text).toContain(
     "none of its changes is left; nothing was sent.",
@@ -408,9 +408,7 @@ test("a created option that was deleted and created again since is named, and no
   await call("delete_options", { ids: [one, two] });
   await call("bulk_add_options", { targetingId, items: [{ name: "New one", contexts: ["n"] }] });
   const planned = await call("undo_run", { runId: data.runId });
-  expect(planned.text).toContain(
-    "1 will be undone exactly, 1 changed since and will not be undone, 1 already without the changes of the run;",
-  );
+  expect(planned.text).toContain("1 will be undone exactly, 1 changed since and will not be undone, 1 already undone;");
   expect(planned.text).toContain(`"New one" (${one}): no longer exists: another option has its name now`);
 });
 
