@@ -14,14 +14,15 @@ export interface EventAnswer {
 }
 
 /**
- * Sends events, each in its own request. Returns the answer `!invalid` whatever its status. Throws an ApiError for any
- * other answer without a 2xx status, or if there is no answer.
+ * Sends events, each in its own request. An answer with the message `!invalid` is returned even if its status is an
+ * error. Throws an ApiError for any other answer whose status is not 2xx, and if there is no answer.
  */
 export interface EventApi {
   /** Sends an event. `body` is JSON. `fence` may stop the event right before it is sent. */
   track(body: string, options?: RequestOptions & { readonly fence?: Fence }): Promise<EventAnswer>;
   /**
-   * Opens a connection if none is idle, so that the next event does not wait for one. Throws a NotSentError if that fails.
+   * Opens a connection if none is idle, so that the next event does not wait for one. Throws a NotSentError if
+   * that fails.
    */
   connect?(): Promise<void>;
 }

@@ -50,7 +50,8 @@ export interface Http {
    */
   send(request: HttpRequest): Promise<HttpAnswer>;
   /**
-   * Opens a connection if none is idle, so that the next request does not wait for one. Throws a NotSentError if that fails.
+   * Opens a connection if none is idle, so that the next request does not wait for one. Throws a NotSentError if
+   * that fails.
    */
   connect(operation: Purpose): Promise<void>;
   close(): Promise<void>;

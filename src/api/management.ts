@@ -61,7 +61,8 @@ export interface ManagementApi {
     options?: RequestOptions & { readonly targetingId?: string; readonly fence?: Fence },
   ): Promise<BulkAnswer>;
   /**
-   * Opens a connection if none is idle, so that the next request does not wait for one. Throws a NotSentError if that fails.
+   * Opens a connection if none is idle, so that the next request does not wait for one. Throws a NotSentError if
+   * that fails.
    */
   connect?(operation: BulkOperation): Promise<void>;
   /**

@@ -19,8 +19,8 @@ interface SideBySide<From, To> {
   /** Returns the result of an item; undefined if there is none. If it sends no request, it must call `withoutRead`. */
   readonly map: (from: From, signal: AbortSignal, withoutRead: () => void) => To | undefined | Promise<To | undefined>;
   /**
-   * How many results without a read may wait. They wait for the reads of earlier items, because results are yielded in
-   * order. Default: 0.
+   * How many results of items that need no read may wait. They wait for the reads of earlier items, because results are
+   * yielded in order. Default: 0.
    */
   readonly unreadAhead?: number | undefined;
   readonly signal?: AbortSignal | undefined;

@@ -56,8 +56,8 @@ function recallClock({ state, clock, serverClock }: ChangeDriver): void {
 }
 
 /**
- * Decides about a request whose answer was lost, and only some of whose options exist. Returns an entry `done` for each
- * option that this request has certainly created. Empty if that is certain for none.
+ * Decides about a request that got no answer, if some of its options exist and others do not. Returns an entry `done`
+ * for each option that this request has certainly created. Empty if that is certain for none.
  */
 async function createdWith(
   driver: ChangeDriver,
@@ -83,8 +83,8 @@ const MAX_RENAMED = 50;
 
 /**
  * Returns the IDs of options that an unanswered request has probably created and that others have renamed since. They
- * are newer than the request and have the content of one of its options. If no option of the request has content, there
- * must be at least as many new options without content as the request has.
+ * are newer than the request and have the content of one of the `steps`. New options without content prove little. They
+ * are returned only if no step has content, and if there are at least as many of them as steps.
  */
 async function renamedSince(driver: ChangeDriver, steps: readonly AddStep[]): Promise<readonly string[]> {
   const { api, signal, state } = driver;

@@ -223,9 +223,9 @@ function endReason(reason: Reason): Reason {
 }
 
 /**
- * Decides about deferred steps, which were refused and wait for other changes. Called when no other step is left. Steps
- * that need each other's names get temporary names. Those since whose refusal another step was applied are retried. If
- * there are none, all fail. Returns the order of the retries.
+ * Decides about deferred steps, which were refused and wait for other changes. Called when no other step is left. If
+ * some need each other's names, adds steps that set temporary names, and retries all. Otherwise retries those that were
+ * refused before another step was applied. If there are none, all fail. Returns the order of the retries.
  */
 function retryDeferred(driver: ChangeDriver): Turns | undefined {
   const deferred = driver.state.deferredSteps();

@@ -113,7 +113,7 @@ export class ServerClock {
   #ids: Range;
   #dates = ANYTHING;
   #isOtherClock = false;
-  /** By how much the header `Date` was at least ahead at its last reading, and our time of that reading. */
+  /** The last reading of the header `Date`: by how much it was ahead at least, and our time of the reading. */
   #lastDate = { lowest: Number.NEGATIVE_INFINITY, at: Number.NEGATIVE_INFINITY };
   #readAt = Number.NEGATIVE_INFINITY;
 
@@ -285,8 +285,8 @@ export function orderOf(driver: ChangeDriver, { id, step }: Claim): Order {
 }
 
 /**
- * Returns by the service's clock whether an object is older or newer than the first attempt of a step. "before" only if
- * that stays true when the clocks of the service's machines differ as much as they can.
+ * Returns whether an object is older or newer than the first attempt of a step, by the service's clock. "before" only
+ * if the object is older by more than `CLOCKS_APART_MS`, because the clock of the machine that made its ID may be slow.
  */
 export function clockOrderOf(driver: ChangeDriver, { id, step }: Claim): Order {
   if (!isUlid(id)) return "unclear";
