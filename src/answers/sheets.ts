@@ -1,6 +1,6 @@
 import { HEADINGS, headingOf, plainHeading } from "../files/columns.ts";
 import { isUndetected } from "../files/detected-form.ts";
-import { ENCODING_NAMES, type InputFile, type SheetSeen } from "../files/input-file.ts";
+import { ENCODING_NAMES, type InputFile, type SheetForm, type SheetSeen } from "../files/input-file.ts";
 import { thousands } from "../platform/text.ts";
 import type { Counts, DidCounts, JoinedIds, Reason } from "../runs/outcome.ts";
 import { messageFor } from "./failures.ts";
@@ -30,6 +30,7 @@ export function sheetNotes(file: InputFile | undefined, beside: readonly string[
     ignoredWords(seen),
     beside.some((note) => note.startsWith(ALL_COLUMNS)) ? undefined : readWords(seen),
     ...cellWords(file, seen),
+    ...signWords(file.sheet ?? {}),
     ...rowWords(file, seen),
   ];
   return notes.filter((note) => note !== undefined);
@@ -211,6 +212,12 @@ function cellWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string
     seen.shorter &&
       `${many(seen.shorter, "Context ID")} with fewer digits than the others: check whether a spreadsheet removed leading zeros`,
   ].map((words) => (typeof words === "string" ? words : undefined));
+}
+
+function signWords({ signs = {} }: SheetForm): readonly string[] {
+  return Object.entries(signs).flatMap(([column, { x }]) =>
+    x === undefined ? [] : [`X in ${headingOf(column)} read as ${x ? "yes" : "no"}`],
+  );
 }
 
 function rowWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string | undefined)[] {

@@ -143,7 +143,7 @@ export function cellReader(header: Header, column: string): (cells: readonly str
  * Returns a function that reads cells with fixed words, such as yes and no. For an empty cell, it returns undefined,
  * and for any other text null.
  */
-function wordReader<Meaning>(
+export function wordReader<Meaning>(
   table: readonly (readonly [meaning: Meaning, words: readonly string[]])[],
 ): (cell: string) => Meaning | undefined | null {
   const meanings = new Map(table.flatMap(([meaning, words]) => words.map((word) => [word, meaning] as const)));
@@ -152,19 +152,6 @@ function wordReader<Meaning>(
     return text === "" ? undefined : (meanings.get(text) ?? null);
   };
 }
-
-export const truthIn = wordReader<boolean>([
-  [
-    true,
-    ["yes", "true", "1", "y", "✓", "✔", "☑", "예", "ja", "j", "wahr", "oui", "vrai", "sí", "si", "sì", "sim", "evet"],
-  ],
-  [true, ["はい", "collection", "group", "그룹", "gruppe", "grupo", "groupe"]],
-  [
-    false,
-    ["no", "false", "0", "n", "✗", "✘", "☐", "아니오", "아니요", "nein", "falsch", "non", "faux", "não", "hayır"],
-  ],
-  [false, ["いいえ", "atomic", "option", "옵션", "opción"]],
-]);
 
 const ADD = [
   ...["add", "추가", "hinzufügen", "añadir", "agregar", "ajouter", "ajout", "adicionar", "aggiungi", "ekle", "追加"],

@@ -6,7 +6,7 @@ export const REASON_COLUMN = "reason";
 
 /**
  * The accepted headings of each column. Sheets are written with the first one. In a comparison, case, spaces, `_`, `-`,
- * `*`, `:` and invisible characters do not matter.
+ * `*`, `:`, `?` and invisible characters do not matter.
  */
 export const HEADINGS: Readonly<Record<string, readonly string[]>> = {
   action: ["Action", "작업", "동작", "Aktion", "Acción", "Accion", "Ação", "Azione", "İşlem", "操作"],
@@ -78,7 +78,7 @@ export function plainHeading(heading: string): string {
   return heading
     .normalize("NFKC")
     .toLowerCase()
-    .replace(/[\s_\-*:\p{Cf}\p{Cc}]/gu, "");
+    .replace(/[\s_\-*:?¿\p{Cf}\p{Cc}]/gu, "");
 }
 
 /** Matches a text of characters that normalization does not change. Such texts are much faster without it. */

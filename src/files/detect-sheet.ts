@@ -30,6 +30,7 @@ import {
 } from "./sheet-rows.ts";
 import { certainEncoding, EncodingDetector, sampleOf } from "./text.ts";
 import { isDate } from "./total-rows.ts";
+import { Signs } from "./truth.ts";
 
 export interface SheetArguments {
   readonly encoding?: Encoding | undefined;
@@ -91,6 +92,7 @@ export async function detectSheet(
       ...place.form,
       ...(separator !== undefined && { separator }),
       ...facts?.decimals(),
+      ...facts?.signs.found(),
       ...(skipped.subtotals.length > 0 && { subtotals: skipped.subtotals }),
       ...(skipped.hints.length > 0 && { hints: skipped.hints }),
     },
@@ -355,6 +357,7 @@ class Facts {
   #repeatedTx = 0;
   readonly #joinedBy: string[] = [];
 
+  readonly signs: Signs;
   /** The indexes of columns that may have numbers (`#numbers`), and of those with a decimal comma (`#commas`). */
   readonly #numbers: readonly number[];
   readonly #commas = new Set<number>();
@@ -363,6 +366,7 @@ class Facts {
 
   constructor(header: SheetHeader, given: string | undefined, hasNumbers: boolean) {
     this.#numbers = hasNumbers ? header.names.flatMap((name, at) => (name === "" ? [] : [at])) : [];
+    this.signs = new Signs(header.at);
     this.#header = header;
     this.#given = given?.trim() || given;
     this.#empty = new Set(header.cells.flatMap((cell, at) => (cell.trim() === "" ? [at] : [])));
@@ -386,6 +390,7 @@ class Facts {
   take({ cells, raw }: SheetRow): void {
     for (const at of this.#empty) if ((cells[at] ?? "").trim() !== "") this.#empty.delete(at);
     for (const at of this.#numbers) if (DECIMAL_COMMA.test(bareNumber(cells[at] ?? ""))) this.#commas.add(at);
+    this.signs.take(cells);
     for (const at of this.#header.contextsAt) this.#takeContexts((raw[at] ?? "").trim());
     const group = (cells[this.#at.group] ?? "").trim();
     if (group !== "") this.#group = group;

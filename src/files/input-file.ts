@@ -30,6 +30,12 @@ export const ENCODING_NAMES: Readonly<Record<Encoding, string>> = {
 export const DELIMITERS = [",", ";", "\t", "|"] as const;
 export type Delimiter = (typeof DELIMITERS)[number];
 
+/**
+ * Marks that mean yes in one sheet and no in another: an X means no beside a circle or a tick, and otherwise yes. A
+ * circle means yes, but not beside a filled one.
+ */
+const SIGNS = ["x", "o"] as const;
+
 /** How to read a sheet. It is stored with the run, so that the sheet is later read in the same way. */
 const sheetForm = z.object({
   delimiter: z.enum(DELIMITERS).exactOptional(),
@@ -45,6 +51,8 @@ const sheetForm = z.object({
    * way.
    */
   decimalCommas: z.array(z.string()).exactOptional(),
+  /** By column with yes and no: what these marks mean in it. A mark is absent if this is unclear. */
+  signs: z.record(z.string(), z.partialRecord(z.enum(SIGNS), z.boolean())).exactOptional(),
   /** The line numbers of rows to skip: rows with totals (`subtotals`), and rows that explain the columns (`hints`). */
   subtotals: z.array(z.number()).exactOptional(),
   hints: z.array(z.number()).exactOptional(),

@@ -8,7 +8,7 @@ import { MAX_JOINED, ownReason, type Reason, type ReportedObject, type RowCounts
 import { type Header, REASON_COLUMN, type ValidColumns } from "./columns.ts";
 import type { TextCells } from "./damage.ts";
 import { type ReadableFile, withDetectedForm } from "./detected-form.ts";
-import type { Encoding, InputFile } from "./input-file.ts";
+import type { Encoding, InputFile, SheetForm } from "./input-file.ts";
 import type { SheetHeader } from "./sheet-rows.ts";
 import { textOf } from "./text.ts";
 
@@ -32,6 +32,8 @@ export interface MoreOfSheet {
   readonly delimiter?: string | undefined;
   /** The columns in which a comma is the decimal sign. */
   readonly decimalCommas?: readonly string[] | undefined;
+  /** By column with yes and no: what the marks in it mean. */
+  readonly signs?: SheetForm["signs"] | undefined;
   /** What rows may contain in the column of the targeting. Absent if they may name any targeting. */
   readonly targeting?: readonly string[] | undefined;
 }
@@ -101,8 +103,8 @@ async function* sheetFileRows<Item>(
   const rows = sheetRows({ bytes, file, shape }, (header) => {
     onHeader(header);
     columns = header.cells.length;
-    const { separator, delimiter, decimalCommas } = file.sheet ?? {};
-    read = shape.fromCells(header, { separator, delimiter, decimalCommas, targeting: file.targeting });
+    const { separator, delimiter, decimalCommas, signs } = file.sheet ?? {};
+    read = shape.fromCells(header, { separator, delimiter, decimalCommas, signs, targeting: file.targeting });
   });
   for await (const batch of rows) {
     yield batch.map(({ line, cells, raw, skipped, asText }) => {

@@ -237,3 +237,23 @@ test("a column Status keeps its values in the sheet with results", async () => {
     /^\uFEFFName,Context IDs,Status,.*Result.*\r\nShoes,c-1,paused,.*Done/,
   );
 });
+
+test("an X in Is Group means yes among empty cells and no beside an O, in a plan as in an import", async () => {
+  const { send } = await withFiles();
+  const sheet = (group: string, other: string) =>
+    `Option,Is Group,Context IDs\nShoes,${group},c-1\nHats,${other},c-2\n`;
+  for (const tool of ["plan_targeting", "bulk_add_options"]) {
+    const args = tool === "plan_targeting" ? {} : { dryRun: true };
+    for (const [group, other, said] of [
+      ["X", "", "yes"],
+      ["O", "X", "no"],
+    ] as const) {
+      const text = textOf(await send(tool, `${tool}-${said}.csv`, sheet(group, other), args));
+      expect(text).toContain(`X in Is Group read as ${said}`);
+      expect(text).toContain('line 2: group "Shoes"');
+      expect(text).toContain('line 3: "Hats"');
+    }
+    const unclear = textOf(await send(tool, `${tool}-unclear.csv`, sheet("X", "X"), args));
+    expect(unclear).toContain('Is Group is "X", which is not clearly yes or no');
+  }
+});

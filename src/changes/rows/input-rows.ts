@@ -6,7 +6,6 @@ import {
   contextsReader,
   damagedName,
   type SplitCells,
-  truthIn,
 } from "../../files/cells.ts";
 import { type Header, NONE } from "../../files/columns.ts";
 import type { TextCells } from "../../files/damage.ts";
@@ -18,6 +17,7 @@ import {
   type RowContent,
   type RowShape,
 } from "../../files/rows.ts";
+import { truthReader } from "../../files/truth.ts";
 import type { Reason } from "../../runs/outcome.ts";
 import { type AddOptionInput, ARGUMENTS, type UpdateContextsItem } from "../call.ts";
 
@@ -58,6 +58,8 @@ export const optionRows = {
     const parentName = cellReader(header, "parentName");
     const type = cellReader(header, "type");
     const exposeChildren = cellReader(header, "exposeChildren");
+    const isGroupIn = truthReader(more.signs?.type);
+    const isExposedIn = truthReader(more.signs?.exposeChildren);
     const op = cellReader(header, "op");
     const contexts = contextsReader(header, more.separator);
     const problemOf = rowChecker(header, more, "add");
@@ -75,10 +77,10 @@ export const optionRows = {
         damagedName(group, "group", asText?.has(header.at("parentName")));
       if (damaged !== undefined) return { reason: damaged };
       const row: OptionRow = { name: name(cells), contexts: found.contexts };
-      const isGroup = truthIn(type(cells));
+      const isGroup = isGroupIn(type(cells));
       if (isGroup === null) return invalidRow("type", { value: type(cells).slice(0, 40) });
       if (isGroup !== undefined) row.type = isGroup ? "collection" : "atomic";
-      const exposed = truthIn(exposeChildren(cells));
+      const exposed = isExposedIn(exposeChildren(cells));
       if (exposed === null) return invalidRow("exposeChildren", { value: exposeChildren(cells).slice(0, 40) });
       // A column of checkboxes has a FALSE in each row, which is the default.
       if (exposed === true || (exposed === false && isGroup === true)) row.exposeChildren = exposed;

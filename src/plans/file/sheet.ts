@@ -1,8 +1,10 @@
-import { actionIn, BETWEEN_CONTEXTS, contextActionIn, splitter, truthIn } from "../../files/cells.ts";
+import { actionIn, BETWEEN_CONTEXTS, contextActionIn, splitter } from "../../files/cells.ts";
 import { NONE, type ValidColumns } from "../../files/columns.ts";
 import { damageIn } from "../../files/damage.ts";
+import type { SheetForm } from "../../files/input-file.ts";
 import type { OpenedFile } from "../../files/rows.ts";
 import { type SheetHeader, type SheetRow, sheetRows } from "../../files/sheet-rows.ts";
+import { truthReader } from "../../files/truth.ts";
 import { detached } from "../../platform/text.ts";
 import { isUlid } from "../../spec/names-and-contexts.ts";
 import {
@@ -15,7 +17,7 @@ import {
   type Suspect,
   spotOf,
 } from "./desired.ts";
-import { addContextId, CONTEXT_FIELDS, type Drafts, idIn, MAX_NODES, nameIn, tooMany, typeIn } from "./tree.ts";
+import { addContextId, CONTEXT_FIELDS, type Drafts, idIn, MAX_NODES, nameIn, tooMany } from "./tree.ts";
 
 /** The columns of a desired state, which may be in any order. */
 export const desiredRows: ValidColumns = {
@@ -38,7 +40,7 @@ export async function readSheet({ file, bytes }: OpenedFile, drafts: Drafts): Pr
   let rows: Rows | undefined;
   let values = 0;
   const read = sheetRows({ bytes, file, shape: desiredRows, withPlaces: true }, (header) => {
-    rows = new Rows(header, file.sheet?.separator, drafts);
+    rows = new Rows(header, file.sheet, drafts);
   });
   for await (const batch of read) {
     for (const row of batch) {
@@ -75,6 +77,8 @@ class Rows {
   readonly #drafts: Drafts;
   readonly #separator: string;
   readonly #textsOf: ReturnType<typeof splitter>;
+  readonly #isGroup: ReturnType<typeof truthReader>;
+  readonly #isExposed: ReturnType<typeof truthReader>;
   readonly #oneARow: boolean;
   /** Whether each cell has one Context ID, even if it contains a separator. */
   readonly #isOne: boolean;
@@ -84,13 +88,15 @@ class Rows {
    */
   readonly #known = new Map<string, number>();
 
-  constructor(header: SheetHeader, separator: string | undefined, drafts: Drafts) {
+  constructor(header: SheetHeader, { separator, signs }: SheetForm = {}, drafts: Drafts) {
     this.#header = header;
     this.#drafts = drafts;
     this.#oneARow = header.at("contextId") >= 0;
     this.#isOne = this.#oneARow && separator === undefined;
     this.#separator = separator ?? BETWEEN_CONTEXTS;
     this.#textsOf = splitter(this.#separator);
+    this.#isGroup = truthReader(signs?.type);
+    this.#isExposed = truthReader(signs?.exposeChildren);
   }
 
   columns(): ReadSheet["columns"] {
@@ -246,13 +252,17 @@ class Rows {
   }
 
   #type(cell: Cell): DesiredOption["type"] {
-    const isGroup = truthIn(cell.text);
+    const isGroup = this.#isGroup(cell.text);
     if (typeof isGroup === "boolean") return isGroup ? "collection" : "atomic";
-    return typeIn(cell.text.trim(), cell, this.#drafts.problems);
+    return this.#drafts.problems.add(
+      cell,
+      `Is Group is ${quoted(cell.text.trim())}, which is not clearly yes or no`,
+      "Write yes for a group, no for an option, or nothing.",
+    );
   }
 
   #truth(cell: Cell): boolean | undefined {
-    const truth = truthIn(cell.text);
+    const truth = this.#isExposed(cell.text);
     if (typeof truth === "boolean") return truth;
     return this.#drafts.problems.add(
       cell,
