@@ -96,7 +96,7 @@ export interface Effect {
 }
 
 export const WITHIN_TITLE = "Options deleted with their targeting";
-export const LEFT_EMPTY_TITLE = "Groups that the service does not leave empty";
+export const LEFT_EMPTY_TITLE = "Groups that cannot be empty";
 
 const LOSS_TITLES: Readonly<Record<Loss["kind"], string>> = {
   targeting: "Targetings deleted",

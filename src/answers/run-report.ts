@@ -187,7 +187,7 @@ function textOf(run: ReportedRun, parts: Parts): readonly (string | false)[] {
   const rows = page === undefined ? [] : results.rows.map(({ line }) => line);
   return [
     headline(run),
-    // Not part of `body`: its text already has marks of foreign text.
+    // Not part of `body`, because the names in it are already marked as foreign text.
     confirmation !== undefined && confirmationText(confirmation),
     ...withForeignLast(body, rows),
     page?.cursor !== undefined &&
@@ -196,7 +196,7 @@ function textOf(run: ReportedRun, parts: Parts): readonly (string | false)[] {
   ];
 }
 
-/** Returns a note as a sentence. A note that ends with a mark of foreign text gets no full stop. */
+/** Returns a note as a sentence. A note that ends with `>` gets no full stop, because this ends a foreign text. */
 function sentence(note: string): string {
   // The name of a tool at the beginning of a note is not capitalized.
   if (/^[a-z]+_[a-z_]+ /.test(note)) return `${note}.`;

@@ -247,7 +247,7 @@ class RowReader {
   readonly #totals: TotalRows | undefined;
   readonly #skipped: ReadonlySet<number>;
   readonly #found: SkippedLines | undefined;
-  /** Rows that have only a text, after an empty row or totals. They are notes if no other row follows. */
+  /** Rows that have only a sentence, after an empty row or totals. They are notes if no other row follows. */
   readonly #apart: SheetRecord[] = [];
   /** How many options there are. NaN if one has a single filled cell, so that no such row counts as a note. */
   #full = 0;
@@ -256,7 +256,10 @@ class RowReader {
   #before: readonly string[] = [];
   #textsBefore: TextCells;
   #blank = 0;
-  /** Whether the last option is followed by an empty row (in a workbook: a gap after `#line`) or a row with totals. */
+  /**
+   * Whether the last option is followed by an empty row or a row with totals. A workbook may omit empty
+   * rows, so there a skipped line number also counts as one.
+   */
   #isApart = false;
   #line: number;
   readonly #isWorkbook: boolean;

@@ -140,7 +140,7 @@ function firstNames(names: readonly string[]): string {
   return commaList(rest > 0 ? [...shown, `${thousands(rest)} more`] : shown);
 }
 
-/** Says which sub-options a deletion leaves, because the service does not leave their groups empty. */
+/** Says which sub-options are not deleted, because each is the last one of a group that cannot be empty. */
 function staysWords(parts: readonly EffectPart[]): string | undefined {
   const groups = parts.find(({ title }) => title === LEFT_EMPTY_TITLE)?.objects ?? [];
   const { says = "" } = groups[0] ?? {};
