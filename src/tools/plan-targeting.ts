@@ -84,8 +84,8 @@ export async function planDesiredState(
   const api = changesOf(context).api();
   const { memory } = context;
   const targeting = targetingArgument(given);
-  // When the plan was applied, the base next to the file is updated. Not if the caller named another base, or if the
-  // file is in a folder of the client (root), where this server does not write.
+  // After the plan is applied, the base next to the file is updated, unless the caller named another base, or the file
+  // is in a folder of the client (root), where this server does not write.
   const isKept = place !== undefined && !given.base && context.allowedDirs.length > 0;
   const beside = isKept ? { root: place.root, steps: place.steps } : undefined;
   const unread = await fileWithinWait(context, unreadSheet(bytes, source, context)).catch(ignoreDeadline);
