@@ -65,7 +65,7 @@ export const inspectEvents = {
   name: "inspect_events",
   title: "Look at the events that arrived",
   description:
-    "Shows the received events of the sandbox with their verdicts (recorded, ignored, rejected). Checks whether each user's events arrived, in what order and when; counts which events and parameters arrived.",
+    "Shows the received events of the sandbox with their verdicts (recorded, ignored, rejected). Checks whether each user's events arrived, in what order and when; counts events and parameters.",
   toolset: "events",
   effect: "reads",
   idempotent: true,

@@ -70,7 +70,7 @@ export const listOptions = {
   name: "list_options",
   title: "List or find options",
   description:
-    "Shows and lists every top-level option of a targeting, or the sub-options of a group. Find options, also among sub-options, with search (part of a name), contextIds, empty (options without Context IDs) and sortBy (largest first). An answer holds about 50; saveTo exports all.",
+    "Lists every top-level option of a targeting, or the sub-options of a group. Find options, also among sub-options, with search (part of a name), contextIds, empty (options without Context IDs) and sortBy (largest first). An answer holds about 50; saveTo exports all.",
   toolset: "targeting",
   effect: "reads",
   idempotent: true,
