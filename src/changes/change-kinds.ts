@@ -193,7 +193,10 @@ export function changeOf<Tool extends WriteTool>({ tool, input }: WriteCall<Tool
   };
 }
 
-/** Detects how to read the sheet in a call. Undefined if there is no sheet, or if that is already known. */
+/**
+ * Detects the settings for reading the sheet in a call. Undefined if there is no sheet, or if its settings are known
+ * already.
+ */
 async function lookAt(
   tool: WriteTool,
   call: Pick<WriteCall, "input">,
@@ -464,7 +467,5 @@ const NOT_THERE: ReadonlySet<string> = new Set([
   "NAME_NOT_FOUND",
 ]);
 
-/**
- * The standings of an object after which it may be gone because of a deletion. `unknown`: the deletion got no answer.
- */
+/** The standings with which a deletion may have removed its object. `unknown`: the deletion got no answer. */
 const DELETED: ReadonlySet<Standing> = new Set(["succeeded", "alreadyDone", "unknown"]);

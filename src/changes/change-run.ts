@@ -84,7 +84,7 @@ export const CHANGE_FORM: RunForm<WriteCall, JournalEntry> = {
   line: journalLine,
 };
 
-/** How long a resumed run may wait for the write lock before it is planned, in milliseconds. */
+/** How long the server waits for the write lock in advance, for a run that it has taken over, in milliseconds. */
 const TURN_MS = 10_000;
 /** The maximum number of plan entries in memory. Then they are written to disk. */
 const ENTRIES_PER_FLUSH = 64;
@@ -220,7 +220,10 @@ async function stateFrom(entries: AsyncIterable<JournalEntry>): Promise<RunState
   return state;
 }
 
-/** Starts a run. If planning fails or is stopped, writes the objects and the reason to the journal. */
+/**
+ * Starts a run. If planning fails or is stopped, writes the objects and the reason to the journal, and returns
+ * "stopped".
+ */
 async function begun(
   run: DrivenChange,
   begin: () => Promise<Requests | undefined>,
@@ -301,7 +304,7 @@ function driverOf(
     onExisting: changeOf(header.call).onExisting,
     compareAt: Number.NEGATIVE_INFINITY,
     changedSince: async (isFull) => {
-      // Imported only when needed, because most runs end within a second.
+      // Imported only when needed, because most runs end before their first comparison is due.
       const { changedSince } = await import("./settle/changed-since.ts");
       return changedSince(run, isFull, { api, signal });
     },
@@ -382,7 +385,7 @@ async function* removedLines(
 }
 
 /**
- * Returns the items of a request as JSON. IDs that were unknown when the run was planned come first in each item.
+ * Returns the items of a request as JSON. The bound fields of a step, such as `parent`, come first in its item.
  * `targetingInPath`: the ID of the targeting is in the URL, not in the items. Throws a RangeError if a required ID is
  * unknown.
  */
@@ -479,7 +482,7 @@ function targetingsOf(state: RunState) {
     const _id = state.idOf(object);
     const outcome = state.standing(object);
     const reason = isDelete ? undefined : state.reason(object);
-    // The answer shows which targeting has the name, so that the next plan or dry run knows it.
+    // The refusal contains the ID of the targeting that has the name. It is remembered for the next plan or dry run.
     const [holder] = reason?.code === "TARGETING_NAME_DUPLICATE" ? existingIds(reason) : [];
     if (holder !== undefined) named.unshift({ _id: holder, name: objects.at(object)?.name ?? "" });
     if (_id === undefined) continue;

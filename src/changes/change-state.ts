@@ -159,10 +159,10 @@ export class RunState {
   }
 
   /**
-   * Returns whether an option existed before the run's first request: then this run did not create it. Decided by the
-   * list of options that was read before that request. Of a long list, only the newest options are known.
-   * Then an option with an older ULID than theirs is "likelyBefore": after the service's clock was set back, a new
-   * option can have such a ULID, too. Undefined if no list was read.
+   * Returns whether an option existed before the run's first request, by the list of options that was read before that.
+   * If it did, this run has not created it. Of a long list, only the newest options are known. "likelyBefore": the
+   * option has an older ULID than these. A new option can also have one if the service's clock was set back. Undefined
+   * if no list was read.
    */
   orderByList(step: Step, id: string): "before" | "likelyBefore" | "after" | undefined {
     const list = bindingOf(step, "parent") === undefined ? "targeting" : "parent";
@@ -450,7 +450,7 @@ export class RunState {
     }
   }
 
-  /** Ends all open steps: as `unknown` if the step was sent, otherwise as `notApplied`. */
+  /** Ends all open steps: as `unknown` if the step may have been applied, otherwise as `notApplied`. */
   #stop(cause: StopCause, given: Reason | undefined): void {
     const { outcomes, standings } = this.#work;
     this.stopped = given === undefined ? { cause } : { cause, reason: given };
@@ -464,7 +464,7 @@ export class RunState {
     for (const step of open) if (isSuspect(step)) this.#work.failStep(step, "unknown", ownReason("NO_ANSWER"));
     for (const step of open) if (!isSuspect(step)) this.#work.failStep(step, "notApplied", reason);
     if (this.planned) return;
-    // The loop above cannot reach objects without steps: the run was stopped before they were planned.
+    // The loops above do not reach objects without steps, which exist if the run was stopped during planning.
     for (let object = 0; object < this.objects.length; object += 1) {
       if (this.standing(object) === "pending") outcomes.settle({ object, outcome: "notApplied", reason });
     }

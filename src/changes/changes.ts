@@ -59,8 +59,8 @@ export class Changes {
   readonly runs: KindRuns<WriteCall, JournalEntry, RunState, Plan | Planning, NewApproval>;
   readonly #context: RunsContext & ChangeWorld;
   /**
-   * By run ID: what the run would remove. Only has runs that were planned after their call had been answered, so that
-   * their approval has not been requested yet.
+   * By run ID: what the run would remove. Contains only runs whose approval has not been requested yet, because their
+   * planning ended after their call had been answered.
    */
   readonly #asked = new Map<string, { readonly losses: readonly Loss[]; readonly at: number }>();
 
@@ -170,7 +170,10 @@ export class Changes {
     return this.runs.drivenLike(this.runs.fingerprint(call, unfinished.caller));
   }
 
-  /** Stores a run and makes its plan in the background. Until the plan is made, its only object is the targeting. */
+  /**
+   * Stores a run and makes its plan in the background. Until the plan is made, the only object of the run is the
+   * targeting.
+   */
   async planLater(
     unfinished: UnfinishedPlan,
     { plan: making, stop }: Planning<FinishedPlan>,

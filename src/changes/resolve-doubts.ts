@@ -20,9 +20,9 @@ interface Found extends Resolved {
 }
 
 /**
- * Reads what the unanswered steps of a run did. An option counts as created by this run if it has the sent name and its
- * ID is newer than the newest option before the run. If that option is unknown, the ID must be newer than all IDs that
- * the run certainly created. Throws an ApiError.
+ * Reads what the unanswered steps of a run did. An option counts as created by this run if it has the sent name and did
+ * not exist before the run, as the list that was read then shows. Without that list, its ID must be newer than the IDs
+ * of all options that the run certainly created. Throws an ApiError.
  */
 export async function resolveDoubts(state: RunState, reading: Reading): Promise<Found> {
   const steps = [...state.inDoubt()].flatMap((id) => state.steps.at(id) ?? []);

@@ -140,8 +140,8 @@ function workOf({ contents, held, ...change }: PlannedChange, moving: ReadonlySe
 }
 
 /**
- * Returns by how much an option may exceed its final size between two requests, within the limits of the option and of
- * the project.
+ * Returns by how much an option may exceed its current size between two requests, within the limits of the option and
+ * of the project.
  */
 function growthOf({ held, add }: PlannedChange, after: ReadonlySet<string>, room: Together["room"]): Growth {
   const needed = Math.max(0, after.size - held.size);
@@ -191,7 +191,8 @@ export function noteRows(plan: Plan, asked: readonly ItemContextChange[], { opti
     for (const id of gone) held.delete(id);
     for (const id of wanted) held.add(id);
     const change = {
-      // Only for an item that just removes Context IDs, the number of added ones is left out. For others it may be 0.
+      // Of an item that only removes Context IDs, the number of added ones is omitted. Of all others, it is stored even
+      // if it is 0.
       ...((set !== undefined || add.length > 0 || remove.length === 0) && {
         added,
         alreadyThere: wanted.length - added,
@@ -214,7 +215,7 @@ interface ContextWork {
   readonly late?: readonly string[];
 }
 
-/** By how much an option may exceed its final size while Context IDs that it loses are not removed yet. */
+/** By how much an option may exceed its current size while Context IDs that it loses are not removed yet. */
 interface Growth {
   readonly ids: number;
   readonly bytes: number;

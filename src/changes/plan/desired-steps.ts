@@ -43,8 +43,8 @@ export interface TargetingObjects {
 
 /**
  * Returns the new top-level options on which no other change depends. They are stored as rows, because 100,000 separate
- * steps would need much memory. Empty, so that they are stored as steps, if one request can contain them all, or if
- * other options may have to be deleted before.
+ * steps would need much memory. Returns none if the targeting is new, if one request can contain all these options, or
+ * if other options may have to be deleted first.
  */
 export function plainItems({ targeting, items, alreadyDone, there }: PlannedChanges): ReadonlySet<PlanItem> {
   const created = items.filter(({ kind }) => kind === "create").length;
@@ -266,7 +266,9 @@ function update(
   return plan.make.updateOption(boundTo(making, ref), fields, given, group);
 }
 
-/** Adds the remaining parts of a long change of Context IDs. Returns the ID of the last part. */
+/**
+ * Adds the remaining parts of a long change of Context IDs. Returns the ID of the last part. Empty if there are none.
+ */
 function addContextParts(
   making: StepContext,
   item: UpdateItem,
@@ -292,7 +294,7 @@ function contextsOf({ add, remove }: UpdateItem, known: KnownOption | undefined)
 
 /**
  * Returns the object under which an update is reported. A group that no item describes is reported under an item that
- * leaves or enters it.
+ * moves an option out of it or into it.
  */
 function objectOf(
   { itemOf, changes, groupOf, first }: StepContext,

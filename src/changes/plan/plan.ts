@@ -37,8 +37,8 @@ export interface Loss {
   readonly freedNames?: readonly string[];
   readonly ownContextIds?: number;
   /**
-   * For what is deleted: when it was last changed, in a targeting the last of its options. So other Context IDs are
-   * noticed even if their number is the same.
+   * For a deletion: when the object was last changed or, for a targeting, when one of its options was. It shows that
+   * Context IDs were replaced even if their number is the same.
    */
   readonly updatedAt?: string;
   /** For an option: set if it is in a group. */

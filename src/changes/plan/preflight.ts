@@ -282,8 +282,8 @@ async function readTargetingContents(id: string, { api, signal }: PredictionCont
 }
 
 /**
- * Returns the reason with which the service would refuse a step. If its error code can have several causes, the
- * reason also contains the names of the sent fields, and `facts`.
+ * Returns the reason with which the service would refuse a step. If its error code can have several causes, the reason
+ * also contains the names of the sent fields and `facts`, such as the kind of the option.
  */
 function refusal(
   step: Step,

@@ -23,9 +23,10 @@ import {
 import { badId, checkContextIds, invisibleContextIds, Plan, type PlanningContext, tooManyForOption } from "./plan.ts";
 
 /**
- * Plans changes of Context IDs. Items about the same option are merged in their order. Options are read first. An
- * option must be read if it loses Context IDs, because an undo must know which, or if its new Context IDs need several
- * requests. If a required read fails, throws its ApiError. An option that does not exist only makes its items fail.
+ * Plans changes of Context IDs. Items about the same option are merged in their order. Options are read first. This is
+ * required for an option that loses Context IDs, because an undo must know which, and for one whose new Context IDs
+ * need several requests. If a required read fails, throws its ApiError. An option that does not exist only makes its
+ * items fail.
  */
 export async function planUpdateContexts(
   input: Inputs["update_contexts"],

@@ -325,9 +325,9 @@ const runFacts = z.object({
 export type RunFacts = Fixed<z.infer<typeof runFacts>>;
 
 /**
- * The newest option of a list; null if the list is empty. `listed`: the short hashes of all IDs, if the whole list was
- * read. `latest`: of a longer list, the options that are at most `CLOCKS_APART_MS` older than the newest one; absent if
- * some of these were not read.
+ * `_id`: the newest option of a list; null if the list is empty. `listed`: the short hashes of all IDs, if the whole
+ * list was read. `latest`: of a longer list, the options that are at most `CLOCKS_APART_MS` older than the newest one;
+ * absent if some of these were not read.
  */
 const newestOptions = z.object({
   _id: z.string().nullable(),
@@ -365,8 +365,8 @@ const entry = z.discriminatedUnion("t", [
   z.object({ t: z.literal("replan") }),
   z.object({ t: z.literal("planned"), requests: z.number(), at }),
   /**
-   * The newest options of a targeting or group before the run sent anything. Only options with newer IDs can be created
-   * by the run.
+   * The newest options of a targeting or group before the run added any to it. They show later which options the run
+   * may have created.
    */
   z.object({ t: z.literal("newest"), targeting: z.string(), ...newestOptions.shape }),
   /**

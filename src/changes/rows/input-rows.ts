@@ -82,7 +82,7 @@ export const optionRows = {
       if (isGroup !== undefined) row.type = isGroup ? "collection" : "atomic";
       const exposed = isExposedIn(exposeChildren(cells));
       if (exposed === null) return invalidRow("exposeChildren", { value: exposeChildren(cells).slice(0, 40) });
-      // A column of checkboxes has a FALSE in each row, which is the default.
+      // A column of checkboxes has a FALSE in every row, even for options that are not groups.
       if (exposed === true || (exposed === false && isGroup === true)) row.exposeChildren = exposed;
       if (group.trim() !== "") row.parentName = group;
       const _id = id(cells).trim();

@@ -53,7 +53,10 @@ export class RowBlock {
     return this.#rows.ends.length;
   }
 
-  /** Returns whether a row can be appended: its targeting is the same, and its numbers follow those of the last row. */
+  /**
+   * Returns whether a row can be appended: it has the same targeting, and its index, object and step follow those of
+   * the last row.
+   */
   isFollowedBy(targeting: string, { index, line }: RowOrigin, object: number, step: number | undefined): boolean {
     const { length } = this;
     return (

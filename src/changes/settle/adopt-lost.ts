@@ -146,7 +146,7 @@ async function hasContentOfOne(
   });
 }
 
-/** Ends creates whose options others have renamed or deleted since, as `unknown`. So they are not sent again. */
+/** Ends as `unknown` those creates whose options others have renamed or deleted since. So they are not sent again. */
 function areGone(steps: readonly AddStep[], renamed: readonly string[] = []): readonly StepChange[] {
   const reason = ownReason("OWNER_UNCLEAR", { isGone: true, ...(renamed.length > 0 && { existingIds: renamed }) });
   return steps.map(({ id }) => ({ step: id, to: "unknown", reason }));

@@ -33,8 +33,8 @@ function counted(value: PreviousValue): PreviousValue {
  * each open step that would delete or overwrite changes by others: `unknown` if an earlier request may have applied the
  * step, otherwise `failed`. If others already made the same change as a step that was never sent, stores the current
  * values as the previous ones, so that the run does not claim that change. Undefined if no open step needs a
- * comparison. `isFull`: reads the Context IDs of every option in which the run will change some. Otherwise only of
- * those options that now have more or fewer of them. The caller must have the write lock, so that this server sends no
+ * comparison. `isFull`: reads the Context IDs of every option whose Context IDs the run will change. Otherwise only of
+ * those options that now have another number of them. The caller must have the write lock, so that this server sends no
  * other request meanwhile. Throws the ApiError of a failed read.
  */
 export async function changedSince(
@@ -123,7 +123,7 @@ export async function changedSince(
   const contexts = new Map(read.filter((id) => !stale.has(id)).map((id) => [id, partOf(id)]));
   for (const id of stale.keys()) same.delete(id);
   if (contexts.size + same.size === 0) return { ends, amended: [] };
-  // Imported only when needed, because few runs are resumed.
+  // Imported only when needed, because others rarely make the same changes as a run.
   const { refreshPreviousValues } = await import("./refresh-previous.ts");
   return { ends, amended: await refreshPreviousValues(run, { contexts, same }, { api, signal }) };
 }
@@ -206,7 +206,7 @@ function overwrites(step: Step): boolean {
 }
 
 function openChanges(state: RunState): readonly Step[] {
-  // Creates overwrite nothing. This saves a large import, which only creates options, the loop below.
+  // Creates overwrite nothing. So a large import, which only creates options, does not need the loop below.
   if ([...state.steps.parts()].every(({ operation }) => CREATES.has(operation))) return [];
   const steps = new Map<number, Step>();
   for (let object = 0; object < state.objects.length; object += 1) {

@@ -57,7 +57,7 @@ export async function drive(
           }),
         );
       let end = await inTurn();
-      // Not all was sent. The next attempt waits for the write lock and, if that is due, compares the objects first.
+      // Not all was sent. The next attempt waits for the write lock, and compares the objects first if that is due.
       while (end !== "stopped" && !end.ended && end.turnLost && !driver.signal.aborted) end = await inTurn();
       if (end === "stopped") return stop(cause());
       if (end.ended) return stop("ended", endReason(end.reason));
@@ -74,8 +74,8 @@ export async function drive(
 const MAX_GROUPS = 20;
 
 /**
- * Records the newest option of each list to which the run adds options: only an option that is newer than this can have
- * been created by the run. If a list cannot be read, for example without the read scope, only clocks decide this.
+ * Records the newest options of each list to which the run adds options. They show later which options the run may have
+ * created. If a list cannot be read, for example without the read scope, only clocks can show this.
  */
 export async function noteNewest(driver: ChangeDriver): Promise<void> {
   const lists = new Map<string, OptionList>();
@@ -103,7 +103,7 @@ export async function noteNewest(driver: ChangeDriver): Promise<void> {
 }
 
 /**
- * Returns the newest options of a list, if that can be found out. The order of a list is not documented. So a list of
+ * Returns the newest options of a list, if they can be determined. The order of a list is not documented. So a list of
  * up to two pages is read whole. Of a longer list, only the first and the last page are read. If all options on one of
  * them are newer than those on the other, the list counts as sorted by age.
  */
@@ -147,7 +147,10 @@ function isOlder(ids: readonly string[], others: readonly string[]): boolean {
   return (ids.at(-1) ?? "") <= (others[0] ?? "");
 }
 
-/** Repeats a failed read once. Without this read, it may stay unknown what the first request of the run created. */
+/**
+ * Repeats a failed read once, unless the service rejected it. Without this read, it may stay unknown what the first
+ * request of the run created.
+ */
 async function readWithRetry<T>(read: () => Promise<T>): Promise<T | undefined> {
   try {
     return await read();
@@ -163,7 +166,7 @@ async function readWithRetry<T>(read: () => Promise<T>): Promise<T | undefined> 
  */
 export const COMPARE_AGAIN = { ms: 1000, durations: 20 } as const;
 
-/** Who has had the write lock. */
+/** What a run knows about other holders of the write lock. */
 interface Writers {
   /** The epoch of the lock when this run last had it. */
   epoch?: bigint;
@@ -179,7 +182,7 @@ async function endChangedSteps(driver: ChangeDriver, { epoch }: Turn, writers: W
   const { clock } = driver;
   const startedAt = clock.monotonic();
   const isDue = startedAt >= driver.compareAt;
-  // A run that is sent right after it was planned has waited for nobody.
+  // A run whose first request is sent right after planning has not waited for another writer.
   if (writers.epoch === undefined) writers.haveChanged = isDue;
   else writers.haveChanged ||= epoch > writers.epoch + 1n;
   writers.epoch = epoch;

@@ -71,6 +71,7 @@ export interface ChangeDriver
 
 /**
  * A reading of the service's clock: it showed a time from `from` to `to` while ours went from `sentAt` to `receivedAt`.
+ * All four are in milliseconds since 1970.
  */
 export interface ClockReading {
   readonly from: number;
@@ -113,7 +114,10 @@ export class ServerClock {
   #ids: Range;
   #dates = ANYTHING;
   #isOtherClock = false;
-  /** The last reading of the header `Date`: by how much it was ahead at least, and our time of the reading. */
+  /**
+   * The last reading of the header `Date`: by at least how many milliseconds it was ahead of our clock, and our time of
+   * the reading.
+   */
   #lastDate = { lowest: Number.NEGATIVE_INFINITY, at: Number.NEGATIVE_INFINITY };
   #readAt = Number.NEGATIVE_INFINITY;
 
@@ -128,7 +132,10 @@ export class ServerClock {
     return this.#isCompared() && now - this.#readAt <= STALE_MS ? this.#ids : undefined;
   }
 
-  /** Adds what another process on this machine knew at the time `at`, unless this process knows better. */
+  /**
+   * Adds what another process on this machine knew about the service's clock at the time `at`, unless it contradicts
+   * what this process knows.
+   */
   recall(ahead: Range, at: number, now: number): void {
     if (now - at > STALE_MS) return;
     this.#forgetBefore(Math.max(at, this.#readAt));
@@ -248,7 +255,8 @@ export class ServerClock {
 }
 
 /**
- * Returns what two ranges have in common. Without anything in common, a clock was changed, so only `reading` is valid.
+ * Returns what two ranges have in common. If they have nothing in common, a clock was changed, so only `reading` is
+ * valid.
  */
 function narrowed(known: Range, reading: Range): Range {
   return common(known, reading) ?? reading;
@@ -323,8 +331,8 @@ function firstAttempt({ state }: ChangeDriver, step: Step): number {
 const CLOCK_READINGS = 12;
 
 /**
- * Reads the service's clock until each object is proven newer than its step, or until more readings cannot prove it.
- * Returns `unread` if a reading failed or the run was stopped: then a resumed run may read again.
+ * Reads the service's clock until each object is proven older or newer than its step, or until more readings cannot
+ * prove it. Returns `unread` if a reading failed or the run was stopped: then a resumed run may read again.
  */
 export async function readServiceClock(
   driver: ChangeDriver,
@@ -346,8 +354,8 @@ export async function readServiceClock(
     const [claim] = open;
     const gap = gaps[gaps.length >> 1];
     if (claim === undefined || gap === undefined) return "read";
-    // Every second reading is a round trip later: the first can prove that the object is newer, the second that it is
-    // older.
+    // Readings are made in pairs, the second with a delay of one round trip. The first of a pair can prove that the
+    // object is newer, the second that it is older.
     const wait = serverClock.nextReadingIn(clock.now(), reading % 2 === 0 ? gap + 1 : gap + 1 + roundTrip);
     if (!(await waited(driver, wait))) return "unread";
     const sentAt = clock.now();

@@ -188,7 +188,8 @@ async function withSameContexts(
       return contexts.length > 0 && record !== undefined && isAsSent(step, record) ? { _id, contexts } : [];
     });
   });
-  // If an option differs from what was sent, another writer is active. Then `compareContexts` reads all options.
+  // Without other writers, `compareContexts` need not read all options. An option that differs from what was sent is a
+  // sign of another writer.
   const isAlone = wanted.every(({ step, ids }) =>
     ids.every((_id) => {
       const record = found.get(_id);
@@ -265,7 +266,7 @@ async function findNewest(
 }
 
 /**
- * Returns what `reading` returns. Empty if the service rejects the read because the targeting or group does not exist.
+ * Returns what `reading` returns. Empty if the service rejects the read, for example because the group does not exist.
  */
 export async function orNone<T>(reading: Promise<readonly T[]>): Promise<readonly T[]> {
   return (await undefinedIf((thrown) => isApiError(thrown) && thrown.effect === "rejected", reading)) ?? [];

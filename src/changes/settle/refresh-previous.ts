@@ -45,7 +45,10 @@ interface Present {
   readonly contextCount: number;
 }
 
-/** How many Context IDs the run adds to an option and removes from it, by its previous values. */
+/**
+ * How many Context IDs the run adds to an option and removes from it, by its previous values. `isOther`: others have
+ * added or removed some of these since.
+ */
 interface Effect {
   readonly added: number;
   readonly removed: number;

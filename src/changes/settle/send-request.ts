@@ -225,8 +225,8 @@ export async function settleAnswer(driver: ChangeDriver, batch: Batch, answer: B
   }
   const request = stepsOf(driver, batch.ids);
   const answered: Answered[] = [];
-  // Creates whose names are taken. They are sent again together with the items that failed, whose answers may show
-  // whether an earlier attempt created the objects with these names.
+  // Creates whose names are taken, perhaps by an earlier attempt. If other items of the request are sent again, so are
+  // these: the answers may show whether an earlier attempt created the objects with these names.
   const met: Answered[] = [];
   const busy: Step[] = [];
   const uncatched: Step[] = [];
@@ -295,8 +295,8 @@ async function afterAnswer(
     }
   }
   const resent = inOrder([...busy, ...met, ...(tries > UNCATCHED_TRIES ? [] : uncatched)]);
-  // The `add` of such an update may have been applied although the update failed. The journal must say so before the
-  // run can stop.
+  // The service may have applied the `add` of an update that got UNCATCHED, without its `remove`. The journal must say
+  // so before the run can stop.
   const halfDone = resent.filter((step) => uncatched.includes(step) && addsAndRemoves(step));
   if (halfDone.length > 0) driver.change(halfDone.map((step) => ({ step: step.id, to: "suspect" })));
   const failures = batch.failures + (uncatched.length > 0 ? 1 : 0);

@@ -186,7 +186,10 @@ function doneChange(step: Step, { data = {} }: BulkResult): StepChange {
   return { step: step.id, to: "done", ...(_id !== undefined && { _id }), ...(hasChildIds && { childIds: children }) };
 }
 
-/** Returns the number of Context IDs in an answer if it is not the number that was sent, or read before. */
+/**
+ * Returns the expected number of Context IDs and the one in an answer, if they differ. Expected is the number that a
+ * create sent or, after the last update of an option, the planned number.
+ */
 function unexpectedCount(
   { state }: ChangeDriver,
   step: Step,

@@ -8,7 +8,7 @@ import type { ChangeDriver, Consequences } from "./evidence.ts";
  * Reverses those parts of a change that were applied before the service refused another part of it, and drops the parts
  * that were not sent. So an object with the outcome `failed` is never half changed. Returns undefined if no part was
  * applied. The object becomes `unknown` if its parts cannot be reversed: other steps need it, a part has no answer, or
- * it was moved or renamed.
+ * a part changed more than its Context IDs.
  */
 export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
   const [object] = step.objects;
