@@ -162,7 +162,7 @@ function targetingOf(
   if (there === undefined) return { name: given?.name ?? "" };
   const { _id, name } = there.targeting;
   const wanted = given?.name;
-  // A file without the ID of its targeting may come from another targeting, so it renames nothing.
+  // A file without the ID of its targeting may come from another targeting. So its plan does not rename the targeting.
   if (wanted === undefined || wanted === name || byName || given?._id === undefined) return { _id, name };
   const before = base?.targeting._id === _id ? base.targeting.name : undefined;
   if (before === undefined || before === name) return { _id, name, rename: wanted };

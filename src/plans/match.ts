@@ -31,7 +31,8 @@ export interface DesiredRow {
   readonly base?: BaseOption | undefined;
   /**
    * How the row was matched to an option. `match`: by ID. `adopt`: by name. `create`: no such option exists yet.
-   * `gone`: others deleted the option. `lost`: not matched; a problem was reported.
+   * `gone`: others deleted the option. `lost`: not matched. In this case, a problem was reported, unless the row itself
+   * removes the option.
    */
   readonly how: "match" | "adopt" | "create" | "gone" | "lost";
 }
@@ -66,8 +67,8 @@ export function serviceOf(there: ServiceTargeting | undefined): Service {
 
 /** Finds the existing option of each row: by `_id` if the row has one, otherwise by name. */
 export function matchRows(sides: Sides): readonly DesiredRow[] {
-  // With `byName`, IDs identify no rows, so all rows with the same name are reported here. Otherwise, only those
-  // without IDs are, when the file is read.
+  // With `byName`, only names identify rows, so each repeated name is reported here. Otherwise repeated names were
+  // reported when the file was read, except those of rows with IDs.
   if (sides.byName) checkNames(sides.desired.options, sides.problems, () => false);
   const claimed = new Set(sides.byName ? [] : sides.desired.options.flatMap(({ _id }) => _id ?? []));
   return sides.desired.options.map((option, index) => {

@@ -147,8 +147,8 @@ async function takenNames(
       if (there?.name === name) holders.set(_id, one._id);
     }
   }
-  // A targeting of the run may hold the previous name of another one. If it gets its own previous name back, the name
-  // becomes free. If it cannot, the other one cannot either. So this is repeated until nothing is added.
+  // A name is taken if another targeting has it and keeps it. A targeting that this undo renames gives up its name, but
+  // only if its own previous name is not taken. So this is repeated until nothing is added.
   const taken = new Set<string>();
   for (let before = -1; before < taken.size; ) {
     before = taken.size;

@@ -139,7 +139,10 @@ export function undoPlanUnread(done: Done): UndoPlan {
   return undoPlan({ ...done, withoutId: [] }, present);
 }
 
-/** Returns an option as the run left it. Only the fields that the run wrote have meaningful values. */
+/**
+ * Returns an option as the run left it. Empty if the run deleted it. Only the fields that the run wrote have meaningful
+ * values.
+ */
 function leftBy(option: OptionEffect): readonly PresentOption[] {
   const { _id } = option;
   if (option.did === "deleted") return [];

@@ -107,7 +107,8 @@ function yamlOption(option: ServiceOption, indent: string): string {
 const LONGEST_LINE = 100;
 
 /**
- * Matches texts that need no quotation marks in YAML, even in a list in brackets. Words in `RESERVED` need them, too.
+ * Matches texts that need no quotation marks in YAML, even in a list in brackets. The words in `RESERVED` match, but
+ * need them.
  */
 const PLAIN =
   /^[A-Za-z\uAC00-\uD7A3\u3131-\u318E](?:[A-Za-z0-9_ \-\uAC00-\uD7A3\u3131-\u318E]*[A-Za-z0-9_\uAC00-\uD7A3\u3131-\u318E])?$/;

@@ -20,10 +20,7 @@ interface Splice {
 
 export type WrittenFile = Pick<DesiredSource, "format" | "path" | "sheet">;
 
-/**
- * Writes the IDs of options into the rows of a file. Throws a FileError if that would change the content in another
- * way.
- */
+/** Writes the IDs of options into the rows of a file. Throws a FileError if anything else would change. */
 export async function withIds(bytes: Uint8Array, file: WrittenFile, ids: Ids): Promise<Uint8Array> {
   const before = await optionsOf(bytes, file);
   const spliced = await (file.format === "xlsx"
