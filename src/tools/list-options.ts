@@ -44,7 +44,7 @@ const input = () =>
       .optional()
       .describe("Only options that hold any of them"),
     contextId: z.string().optional().describe("Or one"),
-    empty: z.boolean().optional().describe("Only those without Context IDs; groups: also without sub-options"),
+    empty: z.boolean().optional().describe("Only options without Context IDs or sub-options"),
     sortBy: z.enum(["contextCount", "name"]).optional(),
     limit: z.int().min(1).max(LIMITS.listLimit.value).default(50),
     cursor: z.string().optional().describe("From the last answer, with the same arguments"),
