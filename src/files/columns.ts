@@ -74,7 +74,7 @@ export function withoutNumber(plain: string): string {
  * spaces, separators and invisible characters.
  */
 export function plainHeading(heading: string): string {
-  if (COMMON.test(heading)) return heading.toLowerCase().replace(/[ _\-*:]/g, "");
+  if (COMMON.test(heading)) return heading.toLowerCase().replace(/[ _\-*:?]/g, "");
   return heading
     .normalize("NFKC")
     .toLowerCase()
