@@ -87,6 +87,11 @@ export async function openFile(path: string, flags = constants.O_RDONLY): Promis
   throw Object.assign(new Error(`${path} is not a file`), { code: "EISDIR", syscall: "open" });
 }
 
+/** Reads a regular file as UTF-8. For anything else, throws the error of `openFile`. */
+export function readTextFile(path: string): Promise<string> {
+  return withHandle(openFile(path), (handle) => handle.readFile("utf8"));
+}
+
 /**
  * Returns whether an error says that a path, or a folder in it, is something else than expected, such as a folder
  * instead of a file.

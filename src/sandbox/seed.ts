@@ -1,5 +1,5 @@
-import { readFile } from "node:fs/promises";
 import * as z from "zod";
+import { readTextFile } from "../platform/files.ts";
 import { messageOf } from "../platform/text.ts";
 import { trimContextId, ulidSource } from "../spec/names-and-contexts.ts";
 import { DEFAULT_PROJECT } from "./callers.ts";
@@ -284,7 +284,7 @@ export async function readSeed(choice: SeedChoice, now: number = Date.now()): Pr
 
 async function contentOf(file: string): Promise<unknown> {
   try {
-    return JSON.parse(await readFile(file, "utf8"));
+    return JSON.parse(await readTextFile(file));
   } catch (thrown) {
     const why = messageOf(thrown);
     throw new SeedError(`${file} cannot be read as a seed of a sandbox: ${why}`, { cause: thrown });

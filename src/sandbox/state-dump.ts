@@ -1,6 +1,5 @@
-import { readFile } from "node:fs/promises";
 import * as z from "zod";
-import { replaceFile } from "../platform/files.ts";
+import { readTextFile, replaceFile } from "../platform/files.ts";
 import { messageOf } from "../platform/text.ts";
 import { isUlid } from "../spec/names-and-contexts.ts";
 import { SCOPES } from "./callers.ts";
@@ -210,7 +209,7 @@ export class DataFileError extends Error {}
 
 /** Reads a dump. Undefined if there is no file. Throws a DataFileError if it cannot be read or is no dump. */
 export async function readDataFile(file: string): Promise<Dump | undefined> {
-  const text = await readFile(file, "utf8").catch((error: unknown) => {
+  const text = await readTextFile(file).catch((error: unknown) => {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
     throw new DataFileError(`${file} cannot be read: ${messageOf(error)}`, { cause: error });
   });

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -223,6 +224,19 @@ describe("a sandbox that cannot be served says what to do", () => {
     expect(await refused("--data", join(folder(), "missing", "state.json"))).toMatch(
       /^targeting-mcp: .*state\.json cannot be written: ENOENT.*--data.*\n$/,
     );
-    expect(await refused("--data", folder())).toMatch(/^targeting-mcp: .* cannot be read: EISDIR.*--data.*\n$/);
+    expect(await refused("--data", folder())).toMatch(/^targeting-mcp: .* is not a file.*--data.*\n$/);
   });
+
+  test.skipIf(process.platform === "win32")(
+    "a data file or a seed that is a pipe is refused, not waited for",
+    async () => {
+      const pipe = join(folder(), "state.json");
+      execFileSync("mkfifo", [pipe]);
+      for (const setting of ["--data", "--seed"]) expect(await refused(setting, pipe)).toContain("is not a file");
+      const command = opened({ TARGETING_MCP_SANDBOX_SEED: pipe, TARGETING_MCP_RETRY_BUDGET_MS: "0" });
+      command.send(toolCall("call", "get_targeting", {}));
+      expect(await command.answer("call")).toHaveProperty("result");
+      expect(await command.end()).toBe(0);
+    },
+  );
 });

@@ -11,6 +11,7 @@ import {
   makeFolder,
   moveIntoPlace,
   openFile,
+  readTextFile,
   removeFile,
   replaceFile,
   withHandle,
@@ -400,8 +401,7 @@ function newest(targetings: ReadonlyMap<string, SeenTargeting>): ReadonlyMap<str
 async function readMemory({ file, onProblem }: MemoryOptions): Promise<readonly SeenTargeting[] | undefined> {
   if (file === undefined) return undefined;
   try {
-    return memoryFile.parse(JSON.parse(await withHandle(openFile(file), (handle) => handle.readFile("utf8"))))
-      .targetings;
+    return memoryFile.parse(JSON.parse(await readTextFile(file))).targetings;
   } catch (problem) {
     if (!hasCode(problem, "ENOENT")) onProblem(problem);
     return undefined;

@@ -12,6 +12,7 @@ import {
   moveIntoPlace,
   openFile,
   type Pieces,
+  readTextFile,
   removeFile,
   replaceFile,
   syncFolder,
@@ -131,8 +132,7 @@ async function orIfOtherKind<T>(work: Promise<T>, instead: T): Promise<T> {
  * folder.
  */
 export function readText(file: string): Promise<string | undefined> {
-  const text = withHandle(openFile(file), (handle) => handle.readFile("utf8"));
-  return unlessMissing(orIfOtherKind(text, ""));
+  return unlessMissing(orIfOtherKind(readTextFile(file), ""));
 }
 
 export async function namesIn(folder: string): Promise<readonly string[]> {
