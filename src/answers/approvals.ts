@@ -7,7 +7,7 @@ import { fullest, tokensOf } from "./budget.ts";
 import { fenced, plain, quoteUntrusted } from "./fence.ts";
 import { many } from "./message-words.ts";
 
-/** Returns the note that a run waits on the web page. No `address`: the server has opened the page itself. */
+/** Returns the note that a run waits on the web page. `address`: undefined if the server has opened the page itself. */
 export function waitsOnPage(runId: string, address: string | undefined): string {
   const who =
     address === undefined
@@ -16,7 +16,7 @@ export function waitsOnPage(runId: string, address: string | undefined): string 
   return `${who}; nothing was changed yet. get_run {"runId":"${runId}","waitMs":25000} waits for the decision; cancel_run ends the run`;
 }
 
-/** Returns the status of a task while a person decides. No `address`: the server has opened the page itself. */
+/** Returns the status of a task while a person decides. `address`: undefined if the server opened the page itself. */
 export function taskWaitsText(address: string | undefined): string {
   const where = address === undefined ? "in the page that was opened" : `on the page at ${address}`;
   return `Approval required; nothing was sent. A person decides ${where}.`;
@@ -148,7 +148,7 @@ export function effectPart(title: string, objects: readonly EffectObject[]): rea
   return objects.length === 0 ? [] : [{ title, count: objects.length, objects }];
 }
 
-/** Returns an effect as a sentence: deletions and removals, then `others`, then the lost share of the options. */
+/** Returns an effect as a sentence: deletions and removals, other changes (`others`), and the share of options lost. */
 export function effectWords(
   losses: readonly Loss[],
   others: readonly string[] = [],
@@ -353,7 +353,7 @@ const DETAILED_TOKENS = 350;
 const NAMES_TOKENS = 450;
 const NAMED_TO_AGENT = [MAX_FOR_AGENT, 6, 4, 2] as const;
 
-/** Returns an effect as a question to a person. Of each kind of objects, it has the first and the last names. */
+/** Returns an effect as a question to a person. For each kind of object, it names the first and the last ones. */
 export function questionText({ sentence, parts }: Effect): string {
   return [sentence, ...parts.flatMap((part) => partLines(part, MAX_NAMED, parts.length > 1))].join("\n");
 }
@@ -403,7 +403,7 @@ export function changedEffect(before: string, { sentence }: Effect): string {
 
 const MAX_DIFFERING = 20;
 
-/** Returns a sentence for each object that an effect got, lost or describes differently since a person saw it. */
+/** Returns a sentence for each object that was added to an effect, removed or changed since a person saw the effect. */
 export function differingObjects(before: readonly EffectPart[], now: readonly EffectPart[]): readonly string[] {
   const byId = ({ title, objects }: EffectPart) =>
     objects.map((object) => [`${title} ${object._id ?? object.name}`, object] as const);

@@ -48,7 +48,7 @@ export function arrivedLine({ at, verdict, basis: how, uid, eventName, findings 
       `${code} at ${path === "" ? "the body" : quoteUntrusted(path)} (${BASIS_WORDS[basis]}; ${fix})`,
   );
   const body = "body" in sent ? escapeInvisible(JSON.stringify(sent.body)) : `${sent.bytes} bytes`;
-  const text = sent.text === undefined ? [] : [`no JSON: ${quoteUntrusted(sent.text)}`];
+  const text = sent.text === undefined ? [] : [`not JSON: ${quoteUntrusted(sent.text)}`];
   const known = `${verdict} (${BASIS_WORDS[how]})`;
   return [at, known, name(eventName), `uid ${name(uid)}`, ...found, body, ...text].join("; ");
 }
@@ -153,8 +153,8 @@ export function eventCoverageText(
 }
 
 /**
- * The result of one expectation. If the users are checked separately, also the user and the index in `expect`. If
- * several are checked together, also how many of them have such an event.
+ * The result of one expectation. If each user is checked separately, it has the user and the index in `expect`. If
+ * several users are checked together, it has the number of users with such an event, and the number of all users.
  */
 export interface ExpectationRow extends ExpectationResult {
   readonly uid?: string;
@@ -172,7 +172,10 @@ export interface CheckRow {
 
 const EXPECTATION_TOKENS = 1600;
 const CHECK_TOKENS = 300;
-/** The maximum tokens for the uids of users who do not meet everything. Used ones reduce `EXPECTATION_TOKENS`. */
+/**
+ * The maximum tokens for the uids of users who do not meet everything. The tokens that they use are subtracted from
+ * `EXPECTATION_TOKENS`.
+ */
 const USERS_TOKENS = 700;
 const FINDING_TOKENS = 520;
 /** The maximum tokens for findings in an answer with a coverage report and without events. */
@@ -186,7 +189,7 @@ interface Said {
 
 /**
  * Reports which expectations are met. If not all results fit into the answer, the unmet ones come first. `expect`
- * contains the names of the events. `tokens`: the tokens that `reportUsers` took.
+ * contains the names of the events. `tokens`: how many tokens the result of `reportUsers` already uses.
  */
 export function reportExpectations(results: readonly ExpectationRow[], expect: Expected, tokens: number): Said {
   if (results.length === 0) return { facts: { expectations: [] }, text: [] };
@@ -200,7 +203,7 @@ export function reportExpectations(results: readonly ExpectationRow[], expect: E
   const users = new Set(results.flatMap(({ uid }) => uid ?? [])).size;
   const [{ ofUsers } = {}] = results;
   const together =
-    ofUsers === undefined ? "" : ` by ${thousands(ofUsers)} users together (uids or inOrder checks each)`;
+    ofUsers === undefined ? "" : ` by ${thousands(ofUsers)} users together (to check each user, give uids or inOrder)`;
   const each = users < 2 ? together : ` (${expect.length} for each of ${users} users)`;
   return {
     facts: { expectations: picked.map(({ data }) => data), ...(omitted > 0 && { expectationsOmitted: omitted }) },
@@ -245,10 +248,13 @@ export function reportUsers(
   const before = failed.size - left.length;
   const further = left[uids.length];
   const isAll = uids.length === failed.size;
-  const which = isAll ? "" : `, of which these are ${before + 1}-${before + uids.length}`;
+  const which = isAll ? "" : `; these are ${before + 1}-${before + uids.length}`;
   return {
     facts: { usersNotMet: { total: failed.size, uids } },
-    text: [`${counts}, not of ${failed.size}${which}:`, fenced([uids.map((uid) => quoteUntrusted(uid)).join(", ")])],
+    text: [
+      `${counts}. It is not true of ${failed.size}${which}:`,
+      fenced([uids.map((uid) => quoteUntrusted(uid)).join(", ")]),
+    ],
     tokens: USERS_TOKENS - budget.left,
     ...(further !== undefined && { next: users.indexOf(further) }),
   };
@@ -262,7 +268,7 @@ export function reportCheck(
 ): Said {
   if (results === undefined) return { facts: {}, text: [] };
   const what = name === "order" ? "order" : "time";
-  // An expectation that fails only the other check (of order or time) is reported with that check.
+  // The other check (of order or time) reports the expectations that fail only because of it.
   const unmet = unmetWords(expectations, expect, ({ check }) => check === undefined || check === name);
   /**
    * Returns whether the check holds for a user. The order can be right although the number or the result of some events

@@ -175,7 +175,10 @@ function measure(
   return { tokens, end: text.length };
 }
 
-/** Returns the tokens of a part. `before`: the character before it. `after`: the one after its first character. */
+/**
+ * Estimates the tokens of a part. `before`: the character before the part. `after`: the character after its first one.
+ * `seen`: how the runs of capital letters in earlier rows begin (see `beginningOf`).
+ */
 function tokensOfPiece(piece: string, before: string, after = "", seen?: ReadonlySet<string>): number {
   const known = KNOWN.get(piece);
   if (known !== undefined) return known;
@@ -194,14 +197,14 @@ function tokensOfPiece(piece: string, before: string, after = "", seen?: Readonl
 const ASCII_END = 0x7f;
 
 /**
- * Returns the key under which similar IDs are found. IDs that one request created have only their first letters in
- * common.
+ * Returns the key by which runs of letters in IDs are compared: their first letters. In IDs that one request created,
+ * only the beginnings are equal.
  */
 const beginningOf = (letters: string): string => letters.slice(0, 3);
 
 /**
- * Estimates the tokens of letters that form no word. For letters that many IDs repeat, returns the maximum, because the
- * same error would add up.
+ * Estimates the tokens of letters that form no word. If letters in earlier rows begin in the same way (`isRepeated`),
+ * returns the maximum, because the error of an estimate would add up over the rows.
  */
 function tokensOfLetters(letters: string, isRepeated = false): number {
   if (isRepeated) return mostTokensOfLetters(letters);
@@ -236,8 +239,8 @@ const isPair = (letters: string, at: number): boolean => !SPLIT_PAIRS.has(letter
 const EXTRA_TOKENS_PER_LETTER = 0.1;
 
 /**
- * Returns whether letters look like a word, which takes few tokens: they can be pronounced, and the character before
- * them lets a word begin.
+ * Returns whether letters look like a word, which takes few tokens. Decided by their length, their share of vowels, and
+ * the character before them.
  */
 function isWord(letters: string, before: string): boolean {
   if (letters.length > LONGEST_WORD || !/[a-z]$/.test(letters)) return false;

@@ -206,7 +206,7 @@ export function verdictLine(row: VerdictRow): string {
       `${path === "" ? "event" : path} (${BASIS_WORDS[known]}): ${message}; ${fix}`,
   );
   const more = findingsOmitted > 0 ? [many(findingsOmitted, "more finding")] : [];
-  const first = ofFirst ? " (in the first; the others break the same rule in other ways)" : "";
+  const first = ofFirst ? " (of the first event; the others break the same rule in other ways)" : "";
   return `${place}: expected ${predicted} (${BASIS_WORDS[basis]})${seen}${found.length > 0 ? `. ${[...found, ...more].join(" | ")}${first}` : ""}`;
 }
 
@@ -244,7 +244,7 @@ export function unrenamedNote(verdicts: readonly VerdictGroup[]): readonly strin
   const isLeft = ({ rule, fix }: Finding): boolean => rule === "unknownParameter" && fix.startsWith("did you mean");
   if (!verdicts.some(({ predicted, findings }) => predicted === "recorded" && findings.some(isLeft))) return [];
   return [
-    "autocorrect left unknown parameters as they were if they are not clearly misspelt, or if the event has the right name too",
+    "autocorrect did not rename unknown parameters that are not clearly misspelt, or whose right name the event already has",
   ];
 }
 

@@ -95,7 +95,7 @@ export interface SummarizedFailure extends Omit<FailureGroup, "reason"> {
   readonly shared?: string | undefined;
   readonly remedy: string;
   readonly uids?: readonly string[];
-  /** Whether the message is about the first object of the group only. `details` is then about the others. */
+  /** Whether the message describes only the first object of the group. `details` then shows how the others differ. */
   readonly isOfFirst: boolean;
   /**
    * Whether the message describes several kinds of objects in the group, each with its count and its first positions.
@@ -117,7 +117,7 @@ export function groupFailures(state: ReportedState, reader: Reader = "agent"): r
       const [first, ...others] = details ?? [];
       const isOfFirst = others.some((other) => messageFor(other.reason, reader).message !== message);
       const ofRemedies = remediesWords(kinds, group, reader);
-      // Objects that differ only in their remedies have the same details.
+      // One object's details are shown for all if all have the same, or if they differ only in their remedies.
       const isShared = details === undefined || (ofRemedies !== undefined && !isOfFirst);
       const ofKinds = shared === undefined ? kindsWords(kinds, { ...group, code }, reader) : undefined;
       const ofFirst = isOfFirst && first !== undefined && reader !== "page" ? inPlace(message, shared, first) : message;
@@ -319,7 +319,7 @@ export function failureRow(
   };
 }
 
-/** Returns a heading for the examples of a failure, without its count, which the line with the reason has. */
+/** Returns a heading for the examples of a failure. It has no count, because the line with the reason has it. */
 function examplesOf({ errorCode, places, byLine }: SummarizedFailure): string {
   return `Examples of ${codeWords(errorCode)}, from ${byLine ? "line" : "item"} ${places[0]?.[0] ?? 1}`;
 }
@@ -396,7 +396,7 @@ function othersWords(details: readonly FailureDetail[], failure: SummarizedFailu
       if (sayOfEach !== undefined) return `${placeWords(place)}: ${sayOfEach(reason)}`;
       const why = because(reason.detail ?? {});
       const all = fieldsOf(detail);
-      // The caller knows the name of the object in the detail, so only its ID is added.
+      // The caller has given the name of the object that the detail describes, so only its ID is shown.
       const fields = Object.entries("_id" in all ? { _id: all._id } : all).filter(
         ([field]) => details.length === 1 || isDifferent(field),
       );

@@ -92,7 +92,7 @@ export const many = (value: unknown, one: string): string => `${number(value)} $
 
 /** Says which options count as empty. All answers that count empty options contain this. */
 export const EMPTY_WORDS = "no Context IDs; groups: no sub-options either";
-/** Returns how many Context IDs and sub-options an option has. Because of them, it does not count as empty. */
+/** Returns what makes an option not empty: the number of its Context IDs and sub-options. */
 export function heldWords({ contextCount, childCount }: Detail): string {
   const subOptions = childCount === undefined ? "" : ` and ${many(childCount, "sub-option")}`;
   return `${many(contextCount, "Context ID")}${subOptions}`;

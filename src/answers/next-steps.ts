@@ -146,7 +146,8 @@ function leftoverSteps(runId: string, stranded: readonly LeftoverName[]): readon
     const has = isSure ? "has" : "may have";
     return `${plain(_id)} ${has} the temporary name ${quoteUntrusted(temporaryName)} (before: ${quoteUntrusted(formerName)})`;
   });
-  const more = stranded.length > MAX_STRANDED ? [`${stranded.length - MAX_STRANDED} more options have one, too`] : [];
+  const more =
+    stranded.length > MAX_STRANDED ? [`${stranded.length - MAX_STRANDED} more options have a temporary name`] : [];
   return [
     `${callOf("resume_run", { runId })} gives each option its new or its old name: ${[...named, ...more].join("; ")}`,
   ];

@@ -31,7 +31,7 @@ import {
 } from "./message-words.ts";
 import { planningFailure, rateLimitWords, refusalWords, remedyOf, storedRequestDetails } from "./request-messages.ts";
 
-const SEVERAL = " If it is several in one text, give each by itself; in a sheet, the argument separator splits cells.";
+const SEVERAL = " If it holds several IDs, give each by itself; in a sheet, the argument separator splits cells.";
 
 const NAME_RULE =
   "Allowed: 2 to 36 characters, only Korean or English letters, digits, spaces, ~ % & + -; no leading or trailing space.";

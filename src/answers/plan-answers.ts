@@ -426,7 +426,7 @@ export function undoCounts(rows: readonly UndoRow[], already = 0): string {
   return [...picked, ...gone].join(", ");
 }
 
-/** Returns a line about an object that was undone. `changes`: the changes that restored it. */
+/** Returns a line about the result of an undo for one object. `changes`: the changes that restore it. */
 export function undoLine(row: UndoRow, changes: readonly ListedChange[] = []): string {
   return `${undoResultWords(row.undo, [row], { isDone: true })}: ${undoneObject(row, changes)}`;
 }

@@ -24,8 +24,8 @@ export const KIND_WORDS: Readonly<Record<ListedChangeKind, string>> = {
 };
 
 /**
- * Returns `FILE:LINE:COLUMN: text`, which is how compilers report problems. If the problem has a path, that replaces
- * the position. A problem of a state in the arguments has no line.
+ * Returns a line in the form in which compilers report problems: `FILE:LINE:COLUMN: text`. If the problem has a path,
+ * the path replaces the position. For a state in the arguments, which has no lines, `desired` replaces it.
  */
 export function problemLine(file: string, { line, column, path, message, remedy }: Problem): string {
   const place = path === undefined ? (line === 0 ? "desired" : `${file}:${line}:${column}`) : plain(path);
@@ -44,8 +44,8 @@ export function linesOf({ drift, conflicts, onlyThere, limits, problems }: State
 }
 
 /**
- * Returns a note about what no read can show before an undo is applied: whether another targeting has a name, or a
- * group in another targeting a Context ID.
+ * Returns a note about what cannot be checked before an undo is applied: whether another targeting has the name that it
+ * needs, and whether a group in another targeting holds a Context ID that it adds.
  */
 export function uncheckedNote(plans: readonly StatePlan[]): readonly string[] {
   const isNaming = plans.some(({ targeting: { _id, rename } }) => _id === undefined || rename !== undefined);

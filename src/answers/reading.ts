@@ -176,7 +176,7 @@ export function candidatesText(part: string, candidates: readonly string[], omit
 
 /** Returns a list of other targetings whose names contain the name of the one in the answer. */
 export function othersText(others: readonly SeenTargeting[]): string {
-  return lines(["Other names contain this one:", ...withForeignLast([], others.map(seenLine))]);
+  return lines(["Names of other targetings that contain this name:", ...withForeignLast([], others.map(seenLine))]);
 }
 
 export function seenLine({ _id, name, seenAt }: SeenTargeting): string {

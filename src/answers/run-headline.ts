@@ -67,7 +67,7 @@ export function headline(run: ReportedRun): string {
     .join(" ");
 }
 
-/** If a workbook has several sheets, returns words for the one that was read. */
+/** Returns words for the sheet that was read. Empty if the workbook has no other sheet. */
 function sheetWords({ file }: ReportedRun): string {
   const { otherSheets = 0 } = file?.seen ?? {};
   if (otherSheets === 0) return "";
@@ -298,7 +298,7 @@ function joinedWords(
   for (const { line, of } of joined) byItem.set(of, [...(byItem.get(of) ?? []), line]);
   const words = [...byItem].map(([of, lines]) => {
     const ranges = joinedRanges(lines.map((line) => [line, line]));
-    return `${placesWords(ranges, { byLine: true })} that of line ${of}`;
+    return `${placesWords(ranges, { byLine: true })} the item of line ${of}`;
   });
   const failed = failures.filter(({ outcome }) => outcome === "failed");
   const hasFailed = (line: number): boolean =>

@@ -64,7 +64,7 @@ function sectionsOf(run: ReportedRun, budget: Budget, nextSteps: readonly string
   const { page, verdicts = [], plan = [] } = run;
   const most = page === undefined ? MAX_GROUPS : MAX_GROUPS_BESIDE_PAGE;
   const eventPlan = eventPlanRows(run);
-  // If so, remedies do not say "resume": the run was undone, or a next step already contains the call.
+  // Whether to remove "resume" from the remedies: the run was undone, or a next step already contains the call.
   const resumes = run.isUndone === true || nextSteps.some((step) => step.includes("resume_run {"));
   // Events that were not sent come last, because the failures already explain them.
   const sentFirst = verdicts.toSorted((one, other) => Number(isNotSent(one)) - Number(isNotSent(other))).slice(0, most);

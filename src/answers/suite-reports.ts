@@ -70,7 +70,7 @@ export function suiteReportAnswer(run: {
     [
       `${many(counts.cases, "test")} against target ${target} (${environment}): ${resultWords(counts)}${notRun > 0 ? ` (${notRun} not run)` : ""}.`,
       ...approvalLines(approval),
-      `By the verdict expected: ${countsText(byVerdict)}. By how it is known: ${countsText(inBasisWords(byBasis))}.`,
+      `By expected verdict: ${countsText(byVerdict)}. By how the verdict is known: ${countsText(inBasisWords(byBasis))}.`,
       ...notes.map((note) => `${note}.`),
       ...(mismatches.length > 0 ? ["Not as expected:", fenced(mismatches.map(mismatchLine))] : []),
       omitted > 0 && `(${omitted} more)`,
@@ -206,7 +206,7 @@ export function suiteText(suite: {
   const counted = (counts: Readonly<Record<string, number>>): string => wordsOf(counts, (count) => `${count}`, ", ");
   return [
     `${cases} ${cases === 1 ? "event test" : "event tests"}, suite ${suiteId}: ${counted(byKind)}.`,
-    `Expected of its cases: ${counted(byVerdict)}; how that is known: ${counted(inBasisWords(byBasis))}.`,
+    `Expected verdicts of its cases: ${counted(byVerdict)}; how they are known: ${counted(inBasisWords(byBasis))}.`,
     ...notes.map((one) => `${one}.`),
     ...(note === undefined ? [] : [`${note}.`]),
     ...(savedTo === undefined ? [] : [`Saved to ${quoteUntrusted(savedTo)}. ${HOW_TO_RUN[format]}`]),

@@ -97,7 +97,9 @@ test("an expectation without order says how many users have such an event", asyn
       { met: true, users: 3, ofUsers: 4 },
     ],
   });
-  expect(textOf(given)).toContain("2 of 2 expectations met by 4 users together (uids or inOrder checks each):");
+  expect(textOf(given)).toContain(
+    "2 of 2 expectations met by 4 users together (to check each user, give uids or inOrder):",
+  );
   expect(textOf(given)).toContain('"purchase": met, found 3, from 3 of 4 users');
   const one = await client.callTool("inspect_events", { uid: "late", expect: expect_ });
   expect(textOf(one)).not.toContain("users");
@@ -158,7 +160,7 @@ test("without uid, order and time of several users are checked for each of them"
   const given = await client.callTool("inspect_events", { expect: expect_, inOrder: true, withinMs: 10_000 });
   expect(textOf(given)).toContain("The order held at least once for 2 of 3 users:");
   expect(textOf(given)).toContain("The time held for 2 of 3 users:");
-  expect(textOf(given)).toContain("Everything asked for is true of 1 of 3 users, not of 2:");
+  expect(textOf(given)).toContain("Everything asked for is true of 1 of 3 users. It is not true of 2:");
   expect(textOf(given)).not.toContain("but not met");
 });
 
@@ -195,7 +197,9 @@ test("all users who do not meet everything are named, over several answers if th
   for (const further of [{}, { coverage: true }]) {
     const named: string[] = [];
     let page = await next(undefined, further);
-    expect(page.text).toContain("Everything asked for is true of 100 of 300 users, not of 200, of which these are 1-");
+    expect(page.text).toContain(
+      "Everything asked for is true of 100 of 300 users. It is not true of 200; these are 1-",
+    );
     expect(page.text).toMatch(/, then the \d+ after these in the list of users\)$/m);
     for (;;) {
       named.push(...(page.usersNotMet?.uids ?? []));

@@ -57,7 +57,7 @@ test("a Context ID that is too long says which separators it contains", async ()
     {
       errorCode: "INVALID_CONTEXT_ID",
       message: expect.stringContaining("bytes and contains commas"),
-      remedy: expect.stringContaining("If it is several in one text, give each by itself"),
+      remedy: expect.stringContaining("If it holds several IDs, give each by itself"),
     },
   ]);
 });

@@ -26,7 +26,7 @@ test("a suite is kept, counted and previewed within the budget", async () => {
   }
   expect(Object.keys(byVerdict)).toEqual(["recorded", "ignored", "rejected", "uncertain"]);
   expect(Object.keys(byBasis)).toEqual(["documented", "assumed", "notShown"]);
-  expect(answer.text).toContain(`Expected of its cases: recorded ${byVerdict.recorded}, ignored`);
+  expect(answer.text).toContain(`Expected verdicts of its cases: recorded ${byVerdict.recorded}, ignored`);
   expect((await context.suites.find("local", suiteId))?.suite.cases).toHaveLength(cases);
   expect(answer.text).toContain(preview.split("\n")[0]);
   expect(tokensOf(JSON.stringify(answer.structured)) + tokensOf(answer.text)).toBeLessThan(3500);

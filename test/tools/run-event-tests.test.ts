@@ -30,7 +30,7 @@ describe("against the sandbox", () => {
     expect((await context.suites.find("local", suiteId))?.report?.cases).toBe(cases);
     expect(answer.structured).not.toHaveProperty("asked");
     expect(answer.text).toMatch(
-      /By the verdict expected: .*ignored \d+ as expected.* By how it is known: documented \d+/,
+      /By expected verdict: .*ignored \d+ as expected.* By how the verdict is known: documented \d+/,
     );
     expect(answer.text).toMatch(
       /\d+ cases that ended as expected accept any result, because the documents do not state it/,
