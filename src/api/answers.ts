@@ -206,7 +206,10 @@ function notUnderstood({ operation, setBy }: Asked, answer: HttpAnswer): Ambiguo
 }
 
 const PROXY_CREDENTIALS = 407;
-/** A proxy refuses a large request with this status. Its items fit into smaller requests. */
+/**
+ * The status that refuses a request as too large. An answer with it never counts as foreign, even if a proxy sends it:
+ * the request is then split, and its parts may be accepted.
+ */
 const TOO_LARGE = 413;
 
 /**

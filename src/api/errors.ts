@@ -4,8 +4,8 @@ import { HeldBackError } from "../runs/turn.ts";
 import type { Operation } from "../spec/routes.ts";
 
 /**
- * The purpose of a request: an operation of the APIs, reading a sandbox, an OAuth issuer's keys, or the approval
- * webhook.
+ * The purpose of a request: an operation of the APIs, reading the events of a sandbox, reading the keys of an OAuth
+ * issuer, or calling the approval webhook.
  */
 export type Purpose = Operation | "sandboxEvents" | "issuerKeys" | "webhook";
 
@@ -17,7 +17,7 @@ interface Cause extends NetworkFailure {
   readonly messages?: readonly string[];
 }
 
-/** The request did not reach the service. Nothing was applied. */
+/** The request was not sent completely. Nothing was applied. */
 export class NotSentError extends Error {
   readonly effect = "notSent" as const;
   readonly statusCode: undefined;

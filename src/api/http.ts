@@ -228,8 +228,9 @@ function outgoing(
 }
 
 /**
- * Yields a large body in two parts. The first is larger than the buffer of a socket. So when undici asks for the last
- * part, the service has received nearly all of the first one.
+ * Yields a large body in two parts. The first part fills the write buffer of the socket. So undici asks for the last
+ * part only after the operating system has taken the first one. With a fence, the last part then waits until the
+ * service has received nearly all of the first one.
  */
 async function* sliced(
   bytes: Uint8Array,

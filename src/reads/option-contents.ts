@@ -131,8 +131,9 @@ interface Compared {
 }
 
 /**
- * Returns the options that lack some of their expected Context IDs. `isAlone`: no other writer seems to be active. Then
- * about 100 options are read first, and the others only if one of these differs.
+ * Compares options with their expected Context IDs. `different`: options that lack some of them or that cannot be read
+ * because the service rejects it. `unread`: options that could not be read for another reason. `isAlone`: no other
+ * writer seems to be active. Then about 100 options are read first, and the others only if one of these differs.
  */
 export async function compareContexts(
   api: ManagementApi,
@@ -163,12 +164,15 @@ interface FoundOptions {
   readonly missing: Map<string, RejectedError>;
 }
 
-/** How many options each round reads one by one before it searches the lists of these options for more. */
+/**
+ * How many options are read one by one before the lists that contain them are searched for more: in the first round,
+ * and in each later one.
+ */
 const READ_ALONE = { first: 1, later: 8 } as const;
 
 /**
- * Finds options by ID with few requests. First reads one option, which tells its targeting and group. Then searches the
- * lists of both for the other options.
+ * Finds options by ID with few requests. First reads one option, which has the IDs of its targeting and group. Then
+ * searches the lists of both for the other options.
  */
 export async function findOptions(
   api: ManagementApi,

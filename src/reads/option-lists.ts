@@ -34,7 +34,10 @@ export interface Step {
   readonly next: WalkPosition;
   readonly walked: Walked;
   readonly groupName?: string | undefined;
-  /** Of a group: how many Context IDs it and its sub-options have together. Absent if one of the counts is unknown. */
+  /**
+   * For a group with sub-options: how many Context IDs it and its sub-options have together. Absent if one of the
+   * counts is unknown.
+   */
   readonly countWithChildren?: number | undefined;
 }
 
@@ -221,7 +224,7 @@ export async function* readOptions(
   for await (const { value = [] } of read) yield* value;
 }
 
-/** Returns an option with only the necessary fields, because a targeting may have 100,000 options. */
+/** Returns an option with only the necessary fields, to save memory: a targeting may have 100,000 options. */
 function listed(option: OptionRecord) {
   const { _id, name, type, contextCount, targeting, parent, exposeChildren, children, childCount, updatedAt } = option;
   const about = { _id, name, type, contextCount, parent, exposeChildren, children, childCount, updatedAt };

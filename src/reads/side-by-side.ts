@@ -3,7 +3,8 @@ import { setMaxListeners } from "node:events";
 const READS_AT_A_TIME = 16;
 
 /**
- * How many results may wait for each concurrent read. Results wait because they are yielded in the order of the items.
+ * For each concurrent read, how many results may wait to be yielded. They wait because results are yielded in the order
+ * of the items.
  */
 const RESULTS_AHEAD = 2;
 

@@ -37,8 +37,8 @@ async function saveContexts(
 }
 
 /**
- * Saves options as rows or as a desired state. If it is a whole targeting, also saves a base, with which later plans
- * notice what has changed since.
+ * Saves options as rows or as a desired state. For a whole targeting, also saves a base, with which later plans notice
+ * what has changed since.
  */
 async function saveOptions(asked: ListAsked, world: SavingWorld): Promise<Saved> {
   const { api, signal, contents: store } = world;
@@ -125,9 +125,7 @@ async function placed(asked: ListAsked, world: SavingWorld): Promise<readonly Pl
   return steps.map(({ option, groupName = group }) => (groupName === undefined ? { option } : { option, groupName }));
 }
 
-/**
- * Returns whether the extension of a file stands for a desired state. Such a file always describes a whole targeting.
- */
+/** Returns whether the extension of a file is that of a desired state, which always describes a whole targeting. */
 export function asksDesired(saveTo: string): boolean {
   return /\.(?:ya?ml|json)$/i.test(saveTo);
 }

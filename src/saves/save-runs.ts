@@ -58,7 +58,7 @@ function saveKind(world: RunsContext & SaveWorld): RunKind<SaveCall, SaveEntry, 
       const state = new SaveState();
       for await (const entry of entries) state.apply(entry);
       if (state.objects.length > 0) return { state };
-      // The process ended before it had read anything, so the run starts from the beginning.
+      // The process ended before the first entry of the journal was stored, so the run starts from the beginning.
       const begin = { t: "begin", saveTo: call.input.saveTo, at: createdAt } as const;
       state.apply(begin);
       return { state, first: [begin] };

@@ -55,7 +55,7 @@ const saved = z.object({
 });
 export type Saved = Fixed<z.infer<typeof saved>>;
 
-/** One line of the journal. All lines in order lead to the present state of the run. */
+/** One line of the journal. Applying all lines in order gives the present state of the run. */
 const saveEntry = z.discriminatedUnion("t", [
   z.object({ t: z.literal("begin"), saveTo: z.string(), at }),
   z.object({ t: z.literal("saved"), saved, at }),
