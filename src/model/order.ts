@@ -25,8 +25,8 @@ function candidates(work: Work, inParts = false): readonly (readonly Item[])[] {
     if (found.length > 0 && !inParts) return found;
   }
   if (found.length > 0) return found;
-  // No change is possible, so placeholders must resolve the deadlocks. To resolve one may need fewer placeholders, and
-  // to resolve all may need fewer requests, so both are candidates.
+  // No change is possible, so placeholders must resolve the deadlocks. Resolving only the first kind of deadlock may
+  // need fewer placeholders, and resolving all may need fewer requests, so both are candidates.
   return [false, true].map((all) => placeholders(work, all)).filter((items) => items.length > 0);
 }
 
@@ -212,7 +212,11 @@ function remove(work: Work, batch: Batch): void {
   }
 }
 
-/** Returns a request that resolves deadlocks with placeholders: all of them if `all`, otherwise one. */
+/**
+ * Returns a request that resolves deadlocks with placeholders: of names, of Context IDs, and of groups that would
+ * become empty. Without `all`, only the first of these kinds that occurs, and of Context IDs only those of one group.
+ * If none occurs, creates new groups with a placeholder.
+ */
 function placeholders(work: Work, all: boolean): readonly Item[] {
   const batch = work.newBatch();
   freeNames(work, batch);
@@ -329,8 +333,8 @@ function nearest(work: Work): readonly Item[] | undefined {
 }
 
 /**
- * Returns how many requests are left if the first possible one is always taken. Infinity if no request is possible
- * before all changes are made, or if more would be needed than this function looks ahead.
+ * Returns how many requests are left if the first possible one is always taken. Infinity if these requests cannot make
+ * all changes, or if there are too many of them (`MAX_LOOKAHEAD_REQUESTS`).
  */
 function countRemainingRequests(work: Work): number {
   for (let sent = 0; sent < MAX_LOOKAHEAD_REQUESTS; sent += 1) {

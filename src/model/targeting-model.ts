@@ -43,9 +43,9 @@ export type Item = CreateItem | UpdateItem | { readonly op: "delete"; readonly r
 /** The options of a targeting, as far as they are known. `apply` changes them in the same way as the service. */
 export class TargetingModel {
   readonly options = new Map<Ref, KnownOption>();
-  /** The option that has each name. */
+  /** By name: the option that has it. */
   readonly holders = new Map<string, Ref>();
-  /** The group that has each Context ID. Two groups cannot have the same one (management-api 7.2). */
+  /** By Context ID: the group that has it. Two groups cannot have the same one (management-api 7.2). */
   readonly owners = new Map<string, Ref>();
   readonly #inside = new Map<Ref, Set<Ref>>();
 
@@ -115,9 +115,9 @@ function changed(contexts: ReadonlySet<string>, add: readonly string[], remove: 
 }
 
 /**
- * A request to which items are added. The service may apply the items in any order (management-api 4.1). So a Context
- * ID must be free before the request, and a group may not rely on options that it gets in the same request. Only names
- * may depend on the order.
+ * A request to which items are added. The service may apply the items of an update at the same time (management-api
+ * 4.1). So a Context ID must be free before the request, and a group may not rely on options that it gets in the same
+ * request. Names are the exception: an item may take a name that an earlier item of the request gives up.
  */
 export class Batch {
   readonly items: Item[] = [];

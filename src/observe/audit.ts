@@ -5,7 +5,7 @@ import { isSaveKind } from "../saves/save-runs.ts";
 import type { DecisionLine, Tool, ToolServices } from "../tools/define-tool.ts";
 import type { Log } from "./log.ts";
 
-/** An audit entry about the outcome of a run, or of a call that may have changed an API without a run. */
+/** An audit entry about the outcome of a run, or of a call without a run that may have changed data in an API. */
 interface OutcomeLine extends Pick<DecisionLine, "caller" | "project"> {
   /** The ID of the HTTP request that started the run. Absent if there was none, or if another process received it. */
   readonly requestId?: string | undefined;
@@ -71,7 +71,7 @@ export function auditCall(
 ): void {
   const line = { requestId, caller, project: project.id, environment, tool: tool.name };
   if (tool.effect === "tests") {
-    // Event tests change an API only in live mode. Then even a failed call may have sent some events.
+    // Event tests send events to a real API only in live mode. Then even a failed call may have sent some.
     if (environment !== "live") return;
     const { data } = tests.safeParse(answer);
     if (data !== undefined) {

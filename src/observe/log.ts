@@ -4,14 +4,15 @@ import { AsyncLocalStorage } from "node:async_hooks";
 const LOG_LEVELS = ["debug", "info", "warn", "error", "silent"] as const;
 type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** More fields of a log line. Of an Error, name, message and stack are written. */
+/** More fields of a log line. Of an Error, its name, message, stack and cause are written. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
 export interface Log
   extends Readonly<Record<Exclude<LogLevel, "silent">, (message: string, fields?: LogFields) => void>> {
   with(fields: LogFields): Log;
   /**
-   * Adds these fields to each line that is logged during `work`. Only if the log was created with `LogOptions.work`.
+   * Adds these fields to each line that is logged during `work`. Does nothing if the log was created without
+   * `LogOptions.work`.
    */
   during<Result>(fields: LogFields, work: () => Result): Result;
   /** Returns the fields that `during` has added for the present work. Empty without `LogOptions.work`. */

@@ -36,8 +36,8 @@ const MAX_LOOKED_FOR = 20;
 const MAX_COMPARED_LETTERS = 256;
 
 /**
- * Finds objects by name: first by an exact match, then by the only match that differs just in case or outer spaces. If
- * neither exists, suggests similar names.
+ * Finds objects by name: first by an exact match, then by the only match that differs just in case, outer spaces or
+ * Unicode composition. If neither exists, suggests similar names.
  */
 export class NameIndex<Thing extends Named> {
   readonly #exact = new Map<string, Thing[]>();
@@ -90,7 +90,7 @@ export function folded(name: string): string {
   return name.normalize("NFC").trim().toLowerCase();
 }
 
-/** Returns in which way names differ that are equal in an inexact comparison. */
+/** Says how the names of each pair differ. In an inexact comparison, they are equal. */
 export function differenceOf(...pairs: readonly (readonly [string, string])[]): string {
   const isOnlyComposition = pairs.every(([one, other]) => one.normalize("NFC") === other.normalize("NFC"));
   return isOnlyComposition ? "differs only in Unicode composition" : "differs in case or outer spaces";

@@ -40,7 +40,10 @@ function machineId(): string {
 interface WaitedCall {
   /** When the call must be answered, on the monotonic clock. Undefined after its answer. */
   until: number | undefined;
-  /** Called when the call ends. Gets the error of the call, if it failed, and returns the error to report. */
+  /**
+   * Called when the call ends. Gets the error if the call failed, and returns the error to report. Otherwise gets
+   * undefined.
+   */
   end?: (thrown: unknown) => unknown;
 }
 

@@ -6,7 +6,10 @@ import { parseJson } from "./json.ts";
  */
 export type JsonFault = { readonly number: string } | { readonly twice: string };
 
-/** Matches anything that may be a number that would be rounded. Most texts do not match, and need no further search. */
+/**
+ * Matches texts that may contain a number that would be rounded. In other texts, which are most, the numbers are not
+ * checked.
+ */
 const LONG_NUMBER = /\d{16}|\d[eE][+-]?\d/;
 const TOKENS = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|[{}[\],]/g;
 

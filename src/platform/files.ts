@@ -156,8 +156,8 @@ export async function replaceFile(file: string, pieces: string | Pieces, mode = 
 }
 
 /**
- * Creates a file. Resolves when it is on the disk, or to false if it already exists. On file systems without hard
- * links, other processes may see an empty file for a moment.
+ * Creates a file. Resolves to true when it is on the disk, or to false if it already exists. On file systems without
+ * hard links, other processes may see an empty file for a moment.
  */
 export async function createFile(file: string, text: string): Promise<boolean> {
   const fresh = besideOf(file);

@@ -1,6 +1,6 @@
 /**
- * Returns the word that was probably meant: one that differs only in case and separators, or in at most two letters and
- * a third of all letters.
+ * Returns the word that was probably meant. It differs from `word` only in case and separators, or in a few letters: at
+ * most two, and at most a third of all.
  */
 export function nearestWord(word: string, words: readonly string[]): string | undefined {
   const plain = withoutSeparators(word);
@@ -12,7 +12,10 @@ export function withoutSeparators(word: string): string {
   return word.toLowerCase().replace(/[\s_.-]/g, "");
 }
 
-/** Returns the word whose plain form differs in the fewest letters. Undefined if all differ too much. */
+/**
+ * Returns the word whose plain form (see `plainFormOf`) differs from `plain` in the fewest letters. Undefined if all
+ * differ in more than two letters, or in more than a third of them.
+ */
 export function mistyped(
   plain: string,
   words: readonly string[],
@@ -30,8 +33,8 @@ export function mistyped(
 }
 
 /**
- * Returns how many letters must be changed to get from one text to the other; more than `most` if `most` are not
- * enough.
+ * Returns how many letters must be replaced, added or removed to get from one text to the other. If that is more than
+ * `most`, returns any number above `most`.
  */
 export function editDistance(from: string, to: string, most: number): number {
   if (Math.abs(from.length - to.length) > most) return most + 1;

@@ -18,7 +18,7 @@ export function capitalized(words: string): string {
 }
 
 /**
- * Returns what is wrong with a name, as the end of a sentence: `has 1 character that is not allowed: "_"; has 40
+ * Returns what is wrong with a name, as the end of a sentence: `has 1 character that is not allowed: "_"; it has 40
  * characters (at most 36)`.
  */
 export function nameProblemWords({ rules, length, characters = [] }: NameProblem): string {

@@ -88,7 +88,10 @@ export function contextIdProblem(trimmed: string): ContextIdProblem | undefined 
   return { rule: "tooLong", bytes, ...(separators !== "" && { separators }) };
 }
 
-/** Returns the Context IDs that are probably mistyped: the option has a similar one. */
+/**
+ * Returns new Context IDs that are probably mistyped: the option has one that differs only in case, width or Unicode
+ * composition.
+ */
 export function nearContextIds(given: readonly string[], held: readonly string[]) {
   const exact = new Set(held);
   const fresh = given.filter((id) => !exact.has(id));
