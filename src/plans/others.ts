@@ -154,8 +154,8 @@ export function checkOrphans(rows: Rows, deleted: readonly ServiceOption[], want
     if (!isInside && !(place.kind === "there" && gone.has(place._id))) continue;
     sides.problems.add(
       option.spots.parent ?? option,
-      `the group of ${nameOf(row)} is no longer in the file, so it would be deleted`,
-      "Put the group back into the file, or give parentName: another group, or [] for the top level.",
+      `the group of ${nameOf(row)} would be deleted, but the file keeps ${nameOf(row)} in it`,
+      "Add the group to the file, without the Action Remove. Or give parentName: another group, or [] for the top level.",
     );
   }
 }
@@ -237,7 +237,7 @@ function placeIn(group: DesiredRow | undefined): WantedPlace {
   if (group === undefined || group.how === "lost") return { kind: "lost" };
   if (group.there !== undefined) return { kind: "there", _id: group.there._id };
   // A group that others deleted counts as still there, under its old ID. The base, an earlier export, has this ID as
-  // the group of the sub-options, so the two can be compared.
+  // the group of the sub-options, so the file can be compared with the base.
   if (group.how === "gone" && group.option._id !== undefined) return { kind: "there", _id: group.option._id };
   return { kind: "row", row: group };
 }

@@ -166,7 +166,7 @@ test("CSV: an option whose group prune would delete has to say where it goes", a
     option("S", { name: "Sub", parent: idOf("G") }),
   );
   const made = await planText("csv", "name\nSub\n", state, { base: baseAt(state), prune: true });
-  expect(wordsOf(made)).toEqual([expect.stringMatching(/^2:1 the group of "Sub" is no longer in the file/)]);
+  expect(wordsOf(made)).toEqual([expect.stringMatching(/^2:1 the group of "Sub" would be deleted/)]);
   const told = await planText("csv", "name,parentName\nSub,[]\n", state, { base: baseAt(state), prune: true });
   expect(told.problems).toEqual([]);
   expect(told.items.map(({ kind }) => kind)).toEqual(["change", "delete"]);

@@ -191,7 +191,7 @@ function textIn(bytes: Uint8Array): string {
     throw new UnreadableFile(
       { line: before.split("\n").length, column: before.length - before.lastIndexOf("\n") },
       "these bytes are not UTF-8",
-      "Save the file as UTF-8; Korean Excel does so as CSV UTF-8.",
+      "Save the file as UTF-8.",
     );
   }
 }

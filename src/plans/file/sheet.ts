@@ -113,7 +113,7 @@ class Rows {
       problems.add(
         spotIn(row, beyond),
         `the row has more cells than the ${columns} columns of the header`,
-        "Put a cell with a separator in quotes.",
+        "If a cell contains the separator of the columns, put the cell in quotes.",
       );
       return;
     }
@@ -212,8 +212,8 @@ class Rows {
     if (differs || (further.isRemoved ?? false) !== (first.isRemoved ?? false)) {
       problems.add(
         further,
-        `an earlier row of the same option has another value (line ${first.line})`,
-        "Give the same value in every row of an option.",
+        `this row and line ${first.line} describe the same option, but differ in more than the Context IDs`,
+        "Write the same name, group, type, exposeChildren and Action in all rows of an option.",
         [first.line, further.line],
       );
     }

@@ -351,7 +351,7 @@ export function readTargeting(entry: Entry | undefined, problems: Problems): Des
     return problems.add(
       entry,
       `targeting must have _id or name, not ${kindOf(entry.value)}`,
-      "Write targeting with its _id, its name, or both, below it.",
+      "Write _id, name, or both below targeting.",
     );
   }
   const fields = entriesOf(entry.value, ["_id", "name"], "targeting", problems);

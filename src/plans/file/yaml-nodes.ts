@@ -3,8 +3,10 @@ import type { Alias, CST, LineCounter, Pair, Node as YamlNode } from "yaml";
 import { type Spot, UnreadableFile } from "./desired.ts";
 import { type Entry, MAX_DEPTH, MAX_NODES, type Node, tooDeep, tooMany } from "./tree.ts";
 
-/** The maximum size of a YAML text in characters. While it is parsed, all its comments and positions are in memory. */
-const MAX_BYTES = 16_000_000;
+/**
+ * The maximum length of a YAML text in characters. While it is parsed, all its comments and positions are in memory.
+ */
+const MAX_CHARACTERS = 16_000_000;
 /** The maximum number of lexemes. Each takes 200 bytes of memory. A whole project needs at most a fifth of them. */
 const MAX_LEXEMES = 1_500_000;
 /** After this many lexemes (about 10 ms), the parser pauses so that other work of the process can go on. */
@@ -21,9 +23,13 @@ type Yaml = typeof import("yaml");
  * limit.
  */
 export async function yamlNodes(text: string): Promise<Node> {
-  if (text.length > MAX_BYTES) {
-    const line = linesIn(text, MAX_BYTES);
-    throw new UnreadableFile({ line, column: 1 }, "the YAML file has more than 16 MB, from this line on", OTHER_FORMS);
+  if (text.length > MAX_CHARACTERS) {
+    const line = linesIn(text, MAX_CHARACTERS);
+    throw new UnreadableFile(
+      { line, column: 1 },
+      "the YAML file has more than 16 MB: the limit is reached on this line",
+      OTHER_FORMS,
+    );
   }
   const yaml = await import("yaml");
   const lines = new yaml.LineCounter();
