@@ -41,7 +41,7 @@ export const ARGUMENTS = {
       z.strictObject({
         ...optionFields(),
         parent: z.string().optional().describe("ULID of the group to add it to"),
-        parentName: z.string().optional().describe("Or its name, also a new group's"),
+        parentName: z.string().optional().describe("Or the name of an existing or new group"),
       }),
     ),
     onExisting: z
@@ -64,10 +64,10 @@ export const ARGUMENTS = {
   update_contexts: () => ({
     items: z.array(
       z.strictObject({
-        _id: z.string().optional().describe("The option; or one of:"),
-        _ids: texts("several options"),
-        name: z.string().optional().describe("its name, with targetingId"),
-        names: texts("several names, with targetingId"),
+        _id: z.string().optional().describe("ULID of the option"),
+        _ids: texts("Or several ULIDs"),
+        name: z.string().optional().describe("Or its name, with targetingId"),
+        names: texts("Or several names, with targetingId"),
         add: texts("Context IDs to add"),
         remove: texts("Context IDs to remove"),
         set: texts("Exactly these Context IDs"),
@@ -82,7 +82,7 @@ export const ARGUMENTS = {
     onlyEmpty: z
       .boolean()
       .optional()
-      .describe("Skip those with Context IDs or sub-options; alone: delete every empty one of the targeting"),
+      .describe("Skip those with Context IDs or sub-options; without ids and names, delete all empty options"),
   }),
 };
 
@@ -100,8 +100,7 @@ const { targetingId } = inTargeting;
 const renamed = ARGUMENTS.rename_targetings();
 
 /**
- * By tool: the input as a run stores it. This is the arguments, and what was found for targetings that were given by
- * name.
+ * By tool: the input as a run stores it: the arguments, and what was found for targetings that the call names by name.
  */
 export const INPUTS = {
   create_targetings: z.object(ARGUMENTS.create_targetings()),
@@ -127,8 +126,8 @@ export const INPUTS = {
     /** SHA-256 of the stored plan, in hexadecimal digits. */
     digest: z.string(),
     /**
-     * The location of the base: what the service contained when the planned file was exported, stored next to that
-     * file. It is updated when the run ends.
+     * The location of the base, which is stored next to the planned file. It contains the state of the service at the
+     * time of the export, and is updated when the run ends.
      */
     base: z.object({ root: z.string(), steps: z.array(z.string()) }).optional(),
     sheet: inputFile.optional(),
