@@ -26,16 +26,14 @@ export type RowContent<Item> =
   | { readonly item: Item; readonly key?: string | undefined }
   | { readonly reason: Reason; readonly key?: string | undefined; readonly group?: string | undefined };
 
-export interface MoreOfSheet {
-  /** The separator of Context IDs in a cell. Absent if none was detected. */
-  readonly separator?: string | undefined;
-  readonly delimiter?: string | undefined;
-  /** The columns in which a comma is the decimal sign. */
-  readonly decimalCommas?: readonly string[] | undefined;
-  /** By column with yes and no: what the marks in it mean. */
-  readonly signs?: SheetForm["signs"] | undefined;
+/** How the cells of a sheet are read. */
+export interface MoreOfSheet extends SheetForm {
   /** What rows may contain in the column of the targeting. Absent if they may name any targeting. */
   readonly targeting?: readonly string[] | undefined;
+}
+
+export function moreOf({ sheet, targeting }: Pick<InputFile, "sheet" | "targeting">): MoreOfSheet {
+  return { ...sheet, targeting };
 }
 
 export interface RowShape<Item> extends ValidColumns {
@@ -103,8 +101,7 @@ async function* sheetFileRows<Item>(
   const rows = sheetRows({ bytes, file, shape }, (header) => {
     onHeader(header);
     columns = header.cells.length;
-    const { separator, delimiter, decimalCommas, signs } = file.sheet ?? {};
-    read = shape.fromCells(header, { separator, delimiter, decimalCommas, signs, targeting: file.targeting });
+    read = shape.fromCells(header, moreOf(file));
   });
   for await (const batch of rows) {
     yield batch.map(({ line, cells, raw, skipped, asText }) => {

@@ -19,7 +19,7 @@ import {
   type RowResult,
   resultRows,
 } from "../files/result-sheet.ts";
-import type { RowShape } from "../files/rows.ts";
+import { moreOf, type RowShape } from "../files/rows.ts";
 import { freePlaceFor, savedForm, saveFile, writtenSheet } from "../files/save-file.ts";
 import type { SheetHeader, SheetRow } from "../files/sheet-rows.ts";
 import type { SheetFormat } from "../files/written-rows.ts";
@@ -88,7 +88,6 @@ export async function* resultSheet(
       : resultsOfEvents(found.events, resultsIn(found));
   const shape = shapeOf(found);
   const { fromCells } = shape;
-  const more = { separator: file.sheet?.separator, targeting: file.targeting };
   const source: ResultSource = {
     bytes: runs.part(runId, part),
     file,
@@ -98,7 +97,7 @@ export async function* resultSheet(
     keyReader(header) {
       if (found.events !== undefined) return () => undefined;
       if (fromCells === undefined) return keyOfOption(header);
-      const read = fromCells(header, more);
+      const read = fromCells(header, moreOf(file));
       return (cells) => read(cells).key;
     },
     resultOf: (row, ...about) => {

@@ -257,3 +257,13 @@ test("an X in Is Group means yes among empty cells and no beside an O, in a plan
     expect(unclear).toContain('Is Group is "X", which is not clearly yes or no');
   }
 });
+
+test("the sheet with results reads an X as the import did", async () => {
+  const { client, folder, send } = await withFiles();
+  const sheet = "Option,Is Group,Context ID\nShoes,X,c-1\nShoes,,c-2\nHats,,c-3\n";
+  const made = await send("bulk_add_options", "marks.csv", sheet);
+  const saveTo = join(folder, "marks-results.csv");
+  await client.callTool("get_run", { runId: made.structuredContent?.runId, saveTo });
+  const lines = (await readFile(saveTo, "utf8")).trim().split("\r\n");
+  expect(lines.slice(1).map((line) => line.includes("Done"))).toEqual([true, true, true]);
+});
