@@ -1,18 +1,5 @@
-/** Matches a number such as 12,5 or 1.250,00, in which the comma can only be the decimal sign. */
-export const DECIMAL_COMMA = /^-?(?:\d+|\d{1,3}(?:\.\d{3})+),\d{1,2}$/;
-
 /** The source of a regular expression for currencies beside a number. */
 export const CURRENCY = "(?:US|CA|AU|R)?\\p{Sc}|원|円|元|TL|EUR|USD|GBP|CHF|KRW|JPY|BRL|TRY";
-const AROUND = new RegExp(`^(?:${CURRENCY})\\s*(?=[-\\d])|(?<=\\d)\\s*(?:${CURRENCY})$`, "gu");
-
-/** Returns a number without its currency, and without spaces or apostrophes between thousands. */
-export function bareNumber(text: string): string {
-  const digits = text.replaceAll(/[０-９．，]/g, (wide) => wide.normalize("NFKC"));
-  return digits
-    .trim()
-    .replaceAll(AROUND, "")
-    .replaceAll(/(?<=^-?\d{1,3}(?:[\s'’]\d{3})*)[\s'’](?=\d{3}(?!\d))/g, "");
-}
 
 const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
   // A spreadsheet interpreted a name that starts with =, + or - as a formula.
@@ -159,6 +146,10 @@ const DAMAGE_WORDS = {
   misread: ["was read in a wrong encoding before it was saved", READ_AGAIN],
   undecoded: ["contains U+FFFD, which replaces a character that was lost in a wrong encoding", READ_AGAIN],
   invisible: ["contains invisible characters", "Type the text again without them."],
+  number: [
+    "is not a number in a clear form",
+    "Write digits, and a point only before decimals: 1250 or 1.25, -5, or 0.12 for 12 %.",
+  ],
   noValue: [
     "is a formula without a stored value",
     "Open the file in a spreadsheet program and save it, or replace the formula by its value.",

@@ -4,7 +4,7 @@ import { cutText, detached } from "../platform/text.ts";
 import { trimContextId } from "../spec/names-and-contexts.ts";
 import { BETWEEN_CONTEXTS, contextActionIn, contextsReader, oneText, splitter } from "./cells.ts";
 import { HEADINGS, type Header, headingOf, NONE, plainHeading, type ValidColumns, withoutNumber } from "./columns.ts";
-import { bareNumber, composedHangul, DECIMAL_COMMA, damageIn } from "./damage.ts";
+import { composedHangul, damageIn } from "./damage.ts";
 import { DelimitedReader, QuoteFault, type SheetRecord } from "./delimited.ts";
 import { checkOneTable, columnCount, headerReader, isWhole, listed, similarHeading } from "./headers.ts";
 import {
@@ -16,6 +16,7 @@ import {
   type SheetForm,
   type SheetSeen,
 } from "./input-file.ts";
+import { DecimalSigns } from "./numbers.ts";
 import {
   isArchive,
   isBlank,
@@ -74,7 +75,7 @@ export async function detectSheet(
   };
   const { records } = place;
   const rows = sheetRows({ bytes, file, shape, maxBytes, notes, skipped, ...(records && { records }) }, (header) => {
-    facts = new Facts(header, given.separator, shape.isStrict === true);
+    facts = new Facts(header, given.separator, new DecimalSigns(header.names, shape.isNumeric, format === "xlsx"));
   });
   try {
     for await (const batch of rows) for (const row of batch) facts?.take(row);
@@ -91,7 +92,7 @@ export async function detectSheet(
       ...form,
       ...place.form,
       ...(separator !== undefined && { separator }),
-      ...facts?.decimals(),
+      ...facts?.decimals.found(),
       ...facts?.signs.found(),
       ...(skipped.subtotals.length > 0 && { subtotals: skipped.subtotals }),
       ...(skipped.hints.length > 0 && { hints: skipped.hints }),
@@ -358,14 +359,12 @@ class Facts {
   readonly #joinedBy: string[] = [];
 
   readonly signs: Signs;
-  /** The indexes of columns that may have numbers (`#numbers`), and of those with a decimal comma (`#commas`). */
-  readonly #numbers: readonly number[];
-  readonly #commas = new Set<number>();
+  readonly decimals: DecimalSigns;
   /** The indexes of columns without a heading and without a cell. */
   readonly #empty: Set<number>;
 
-  constructor(header: SheetHeader, given: string | undefined, hasNumbers: boolean) {
-    this.#numbers = hasNumbers ? header.names.flatMap((name, at) => (name === "" ? [] : [at])) : [];
+  constructor(header: SheetHeader, given: string | undefined, decimals: DecimalSigns) {
+    this.decimals = decimals;
     this.signs = new Signs(header.at);
     this.#header = header;
     this.#given = given?.trim() || given;
@@ -377,11 +376,6 @@ class Facts {
     };
   }
 
-  decimals(): Pick<SheetForm, "decimalCommas"> {
-    const found = [...this.#commas].map((at) => this.#header.names[at] ?? "");
-    return found.length === 0 ? {} : { decimalCommas: found };
-  }
-
   /** Throws a FileError if the sheet may have two tables side by side. */
   checkOneTable(shape: ValidColumns, mapped: SheetForm["columns"]): void {
     if (shape.isStrict !== true) checkOneTable(this.#header, this.#empty, shape, mapped);
@@ -389,7 +383,7 @@ class Facts {
 
   take({ cells, raw }: SheetRow): void {
     for (const at of this.#empty) if ((cells[at] ?? "").trim() !== "") this.#empty.delete(at);
-    for (const at of this.#numbers) if (DECIMAL_COMMA.test(bareNumber(cells[at] ?? ""))) this.#commas.add(at);
+    this.decimals.take(cells);
     this.signs.take(cells);
     for (const at of this.#header.contextsAt) this.#takeContexts((raw[at] ?? "").trim());
     const group = (cells[this.#at.group] ?? "").trim();

@@ -46,11 +46,9 @@ const sheetForm = z.object({
   separator: z.string().exactOptional(),
   /** The columns in which an empty cell means the value of the cell above. */
   fillDown: z.array(z.string()).exactOptional(),
-  /**
-   * The headings of columns in which a comma is the decimal sign. At least one of their numbers can be read in no other
-   * way.
-   */
+  /** The columns in which a comma or a point is the decimal sign, because other numbers can be read in no other way. */
   decimalCommas: z.array(z.string()).exactOptional(),
+  decimalPoints: z.array(z.string()).exactOptional(),
   /** By column with yes and no: what these marks mean in it. A mark is absent if this is unclear. */
   signs: z.record(z.string(), z.partialRecord(z.enum(SIGNS), z.boolean())).exactOptional(),
   /** The line numbers of rows to skip: rows with totals (`subtotals`), and rows that explain the columns (`hints`). */

@@ -33,7 +33,7 @@ test("events come from a file too, and a row that is none is refused at its plac
   const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-files-"));
   await writeFile(
     join(folder, "events.csv"),
-    "uid,eventName,item_id,price,quantity\nu1,app_open,,,\nu2,add_to_cart,sku-1,10%,2\nu3,add_to_cart,sku-1,,2\n",
+    "uid,eventName,item_id,price,quantity\nu1,app_open,,,\nu2,add_to_cart,sku-1,free,2\nu3,add_to_cart,sku-1,,2\n",
   );
   const env = cleanEnvironment({
     EVENT_API_URL: sandbox.url,

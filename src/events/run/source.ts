@@ -1,8 +1,9 @@
 import { createHash, hash } from "node:crypto";
 import { plainHeading } from "../../files/columns.ts";
-import { bareNumber, DECIMAL_COMMA, damageIn } from "../../files/damage.ts";
+import { damageIn } from "../../files/damage.ts";
 import { BYTE_ORDER_MARK, csvLine } from "../../files/delimited.ts";
 import { withDetectedForm } from "../../files/detected-form.ts";
+import { isLikeNumber, type NumberForm, numberForm, numberIn } from "../../files/numbers.ts";
 import {
   invalidJson,
   invalidRow,
@@ -13,7 +14,7 @@ import {
   rowsOf,
 } from "../../files/rows.ts";
 import type { SheetHeader } from "../../files/sheet-rows.ts";
-import { isExact, jsonFault } from "../../platform/exact-json.ts";
+import { jsonFault } from "../../platform/exact-json.ts";
 import { FileError } from "../../platform/files.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
 import { isJsonObject, parseJson } from "../../platform/json.ts";
@@ -257,8 +258,10 @@ const eventRows: RowShape<EventRow> = {
   isNumeric: (column) => partsOf(column).parameter?.type === "number",
   spelt: itemColumn,
   nearest: nearestName,
-  fromCells(header, { delimiter, decimalCommas = [] }) {
-    const columns = header.names.filter((column) => column !== "").map(partsOf);
+  fromCells(header, more) {
+    const columns = header.names
+      .filter((column) => column !== "")
+      .map((column) => ({ ...partsOf(column), form: numberForm(column, more) }));
     if (columns.some(({ item }) => item !== undefined) && header.at("items") >= 0) {
       throw new FileError(
         'the file has both a column "items" and columns such as "items.0.item_id"',
@@ -268,12 +271,13 @@ const eventRows: RowShape<EventRow> = {
     return (cells) => {
       const event: Record<string, unknown> = {};
       const items: Record<string, unknown>[] = [];
-      for (const { column, parameter, item, field } of columns) {
+      for (const { column, parameter, item, field, form } of columns) {
         const cell = cells[header.at(column)] ?? "";
         if (cell === "") continue;
         const invalid = damagedCell(column, cell, parameter) ?? invalidItems(column, cell, parameter);
         if (invalid !== undefined) return invalid;
-        const value = cellValue(cell, parameter, decimalCommas.includes(column) ? COMMA : delimiter);
+        const value = cellValue(cell, parameter, form);
+        if (value === cell && parameter?.type === "number" && isLikeNumber(cell)) return unclearNumber(column, cell);
         if (item === undefined) event[column] = value;
         else items[item] = { ...items[item], [field]: value };
       }
@@ -307,6 +311,10 @@ function damagedCell(column: string, cell: string, parameter: Parameter | undefi
   return invalidRow("damaged", { what: column, value: cell.slice(0, 40), ...found });
 }
 
+function unclearNumber(what: string, cell: string) {
+  return invalidRow("damaged", { what, value: cell.slice(0, 40), damage: "number" });
+}
+
 function invalidItems(what: string, cell: string, parameter: Parameter | undefined) {
   if (parameter?.type !== "items") return undefined;
   const value = parseJson(cell);
@@ -316,34 +324,7 @@ function invalidItems(what: string, cell: string, parameter: Parameter | undefin
 }
 
 /** Parses numbers and `items`. Any other text stays a string, which the validator judges. */
-function cellValue(cell: string, parameter: Parameter | undefined, delimiter: string | undefined): unknown {
+function cellValue(cell: string, parameter: Parameter | undefined, form: NumberForm): unknown {
   if (parameter?.type === "items") return parseJson(cell);
-  return parameter?.type === "number" ? (numberIn(cell.trim(), delimiter) ?? cell) : cell;
-}
-
-/**
- * Passed to `numberIn` instead of the delimiter, if other numbers in the column show that a comma is the decimal sign.
- */
-const COMMA = "decimal comma";
-const GROUPED = /^-?\d{1,3}(?:(?:,\d{3})+\.\d+|(?:,\d{3}){2,})$/;
-/** Matches an amount such as 1,250원. Its currency has no decimals, so the comma can only separate thousands. */
-const WHOLE = /^(?:[₩￦] ?-?\d{1,3},\d{3}|-?\d{1,3},\d{3} ?[원円])$/;
-
-/**
- * Matches numbers such as 1.250. In a file separated by semicolons, a comma is the decimal sign, so this may mean 1250.
- */
-const GROUPED_BY_POINTS = /^-?[1-9]\d{0,2}(?:\.\d{3})+$/;
-
-/**
- * Reads a number. Accepts 1.250,00 and $1,250.00. Undefined if the number can be read in two ways: 1,250, or 1.250 in a
- * file separated by semicolons or with a currency.
- */
-function numberIn(text: string, delimiter: string | undefined): number | undefined {
-  const bare = bareNumber(text);
-  const isGroupedByPoints = GROUPED_BY_POINTS.test(bare);
-  if (delimiter === COMMA && isGroupedByPoints) return Number(bare.replaceAll(".", ""));
-  if (isGroupedByPoints && (delimiter === ";" || bare !== text)) return undefined;
-  const plain = DECIMAL_COMMA.test(bare) ? bare.replaceAll(".", "").replace(",", ".") : bare;
-  const digits = GROUPED.test(plain) || WHOLE.test(text) ? plain.replaceAll(",", "") : plain;
-  return digits !== "" && isExact(digits) ? Number(digits) : undefined;
+  return parameter?.type === "number" ? (numberIn(cell.trim(), form) ?? cell) : cell;
 }
