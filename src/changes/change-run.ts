@@ -194,7 +194,7 @@ async function readBack({
   const restart = { from: new RunState(), first: [{ t: "replan" }] } as const;
   if (state.stopped !== undefined) return { ...restart, state, unwritten: () => objectEntries(state) };
   const asked = status === "planning" ? state : await stateFrom(proposed);
-  // A plan that changes nothing has no objects. It is recognized by the name of its tool.
+  // A plan that changes nothing has no objects, but it has a `facts.tool`.
   const isThere = asked.objects.length > 0 || asked.facts.tool !== undefined;
   if (isThere) return { ...restart, state: asked, unwritten: () => proposed };
   const given = await unplanned(status === "planning", header, part);
@@ -345,7 +345,7 @@ const FRESH_MS = 60_000;
 
 /**
  * Stores what the run will remove (part `removed`) and the previous values of what it changes (part `former`). Throws
- * if a read fails: without them, the run must not delete anything.
+ * if a read fails: without these values, the run must not delete anything.
  */
 async function storePreviousValues(
   plan: Plan,

@@ -240,7 +240,7 @@ export class Changes {
   /**
    * Plans a stored run in the background and starts it with `begin`. If `begin` returns undefined, `ask` requests
    * approval; without `ask`, the plan is only stored. While the plan is being made, the state of the run is
-   * `meanwhile`, or else a state that lists the whole input as not applied.
+   * `meanwhile`. Default: a state that lists the whole input as not applied.
    */
   async prepare(
     header: ChangeHeader,

@@ -299,7 +299,8 @@ export class RunWork {
 
   finishObject(object: number, id: string | undefined): void {
     const { outcomes, standings } = this;
-    // The step may be about another option, such as a placeholder in a group. The object keeps its ID then.
+    // The step may change another option than the object, such as a group that gets a placeholder. The object keeps its
+    // ID then.
     if (id !== undefined && outcomes.idOf(object) === undefined) outcomes.giveId(object, id);
     if (!standings.hasAllDone(object)) return;
     outcomes.settle({ object, outcome: standings.isTouched(object) ? "succeeded" : "alreadyDone" });

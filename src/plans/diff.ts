@@ -421,7 +421,7 @@ function limitsOf(items: readonly PlanItem[], options: readonly ServiceOption[])
     check("bytes of an option's Context IDs", optionContextBytes.value, name, bytesOf(held), bytesOf(after));
   }
   check("options of a targeting", LIMITS.targetingOptions.value, "the targeting", options.length, count);
-  const project = "Context IDs of a project, of which this targeting has at least";
+  const project = "Context IDs of a project (only those of this targeting are counted)";
   check(project, LIMITS.projectContextIds.value, "the project", total, contextIds);
   return exceeded;
 }

@@ -233,7 +233,8 @@ export interface Thresholds {
 }
 
 /**
- * The setting that limits changes to a percentage of the options only applies to targetings with at least this many.
+ * The setting that limits changes to a percentage of the options only applies to targetings with at least this many
+ * options.
  */
 const LEAST_OPTIONS = 10;
 

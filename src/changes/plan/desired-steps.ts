@@ -76,8 +76,8 @@ interface StepContext extends TargetingObjects {
 }
 
 /**
- * Adds the steps of all items that are not done yet, in the order of the requests that will send them. If a placeholder
- * option is needed but the targeting cannot hold another option, all items fail.
+ * Adds the steps of all items that are not done yet, in the order of the requests that will send them. If the targeting
+ * would exceed its limit of options between two requests, whatever their order, all items fail.
  */
 export function addSteps(plan: Plan, changes: PlannedChanges, place: TargetingObjects): void {
   const { items, alreadyDone } = changes;

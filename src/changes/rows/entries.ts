@@ -36,8 +36,8 @@ const binding = z.object({
 });
 
 /**
- * A field of a step whose value is an ID that may become known only when the step is sent. A deletion has only the
- * field `_id`.
+ * A field of a step whose value is an ID that may become known only when the step is sent. The only field of a deletion
+ * is `_id`.
  */
 export type Binding = Fixed<z.infer<typeof binding>>;
 

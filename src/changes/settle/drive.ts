@@ -312,8 +312,8 @@ function temporaryName(
   if (chosen === undefined) return undefined;
   const before = circle.at(circle.indexOf(chosen) - 1);
   const id = targetOf(chosen.step);
-  // In the cycle, each object needs the current name of the next one. So what the previous object needs is the current
-  // name of the chosen one.
+  // In the cycle, each object needs the current name of the next one. So the name that the previous object needs is the
+  // current name of the chosen one.
   const formerName = before?.step.item?.name;
   if (id === undefined || formerName === undefined) return undefined;
   const name = newName();

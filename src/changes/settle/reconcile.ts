@@ -131,7 +131,10 @@ async function hasNoGroup(driver: ChangeDriver, { step, ids }: OpenCreate, names
   return inOlder.every((isInOlder) => isInOlder);
 }
 
-/** Returns whether only a clock that was set back could have given this run's own option such an ID. */
+/**
+ * Returns whether an option probably existed before the run: this run can have created it only if the service's clock
+ * was set back.
+ */
 function isLikelyOlder({ state }: ChangeDriver, step: Step, id: string): boolean {
   return isUlid(id) && state.orderByList(step, id) === "likelyBefore";
 }
