@@ -138,8 +138,9 @@ interface Share {
 }
 
 /**
- * Limits how many bytes the callers with one name may store together, and how many dry runs. A new dry run replaces
- * their oldest dry runs. Anything else that exceeds the limit is removed again, and its call gets a ShareFullError.
+ * Limits how many bytes and how many dry runs all callers with the same name (`callerName`) may store together. A new
+ * dry run replaces their oldest dry runs. Anything else that exceeds the limit is removed again, and its call gets a
+ * ShareFullError.
  */
 export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDryRuns }: Share): Backend {
   const { runs, suites } = backend;
@@ -168,7 +169,8 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
       await store();
     } catch (thrown) {
       if (!(thrown instanceof ShareFullError)) throw thrown;
-      // A run that is being executed will report the error as its reason, so it stays and only its input is removed.
+      // A run that is being executed stops with this error and reports it. So the run stays, and only its input is
+      // removed.
       if (await runs.isDriven(runId)) await runs.parts.keep(runId, "input", []);
       else await runs.discard(runId);
       throw thrown;

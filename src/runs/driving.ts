@@ -41,7 +41,7 @@ interface HeldRun<Call, State> {
 }
 
 export interface ExecutedRun<Call extends ToolCall, State extends ReportedState> extends Run<Call, State> {
-  /** Writes the state to the store. Returns false if another process has taken over the run. */
+  /** Writes the entries that the journal still lacks. Returns false if another process has taken over the run. */
   readonly isCurrent: () => Promise<boolean>;
 }
 
@@ -66,7 +66,7 @@ export function executeRun<Call extends ToolCall, Entry, State extends RunView<E
   const stateNow = (): State => (meanwhile === undefined || state.objects.length > 0 ? state : meanwhile);
   let isResting = false;
   /**
-   * `other`: the run as stored by the process that has taken it over. `isLookedFor`: that run could not be read yet.
+   * `other`: the run as stored by the process that has taken it over. `isLookedFor`: true until that run has been read.
    */
   let other: Run<Call, State> | undefined;
   let isLookedFor = true;
@@ -238,7 +238,8 @@ async function bringToRest<Call extends ToolCall, Entry, State extends RunView<E
       const reason = kind.reasonOf?.(thrown) ?? ownReason("STOPPED_BY_ERROR", { error });
       const stop = kind.stop({ cause: "interrupted", reason }, clock.now());
       state.apply(stop);
-      // Other processes cannot see which entries were lost. This entry tells them that the run has stopped.
+      // Other processes cannot tell from the journal that entries were lost. This entry shows them that the run has
+      // stopped.
       if (thrown instanceof LostEntriesError) held.journal?.append(kind.line(stop));
     }
     held.isKept();
@@ -307,8 +308,8 @@ const STOP_CHECK_IF_NOTIFIED_MS = 1000;
 type StopRequests = ReturnType<typeof stopRequestsOf>;
 
 /**
- * Returns a signal that stops a run when another process requests it or has taken the run over. `lease` returns the
- * lease of the run, or undefined before this process holds it.
+ * Watches whether a run must stop. Its `signal` is aborted when another process requests a stop or has taken the run
+ * over. `lease` returns the lease of the run, or undefined before this process holds it.
  */
 function stopRequestsOf(
   { stops }: Pick<RunStore, "stops">,

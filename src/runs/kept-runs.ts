@@ -58,7 +58,8 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     if (followed !== undefined && (await followed.look())) return followed.run;
     const found = await this.#lastReadOf(runId);
     if (found === undefined) return undefined;
-    // A run that is planned, waiting or over is not executed. A process with its lease may be planning it again.
+    // A run that is planned, waiting or over is not being executed, even if a process holds its lease: that process may
+    // be planning the run again.
     const { status } = found.record;
     const mayBeDriven = status !== "planned" && status !== "waiting" && !isOver(found.record);
     const isDriven = () => this.#of.store.isDriven(runId);
@@ -270,8 +271,8 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
   }
 
   /**
-   * Sets the items of requests that a crash left unanswered to unknown. Returns the journal entries for this. They are
-   * already applied to the state, so the caller must only write them.
+   * Gives the items of requests that a crash left unanswered the outcome `unknown`. Returns the journal entries for
+   * this. They are already applied to the state, so the caller must only write them.
    */
   #asLeft(state: State): readonly Entry[] {
     const lost = this.#kind.lost?.(state) ?? [];

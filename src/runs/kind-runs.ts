@@ -58,8 +58,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /**
-   * Returns a hash of a call and its caller. Identical calls have the same hash, which finds their runs. A dry run has
-   * another hash than the change.
+   * Returns a hash of a call and its caller. Identical calls have the same hash, so a repeated call finds its earlier
+   * runs. A dry run has another hash than the call that makes the change.
    */
   fingerprint(call: Call, caller: string, dryRun?: true): string {
     const { project, environment } = this.#context;

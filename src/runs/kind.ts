@@ -112,7 +112,7 @@ export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Ent
   lateEntry?(state: State, at: number): Entry | undefined;
   /** Returns the part of a call that is compared to find identical calls. Default: the whole call. */
   identity?(call: Call): unknown;
-  /** Returns whether a repeated call means this ended run, which is then resumed, instead of a new one. Default: no. */
+  /** Returns whether a repeated call resumes this ended run instead of starting a new one. Default: no. */
   isMeant?(summary: RunSummary, isRecent: boolean): boolean;
   /** Returns whether another process may continue the run although no call asks for it. Default: yes. */
   mayBeClaimed?(run: Pick<RunAccess<Call, State>, "header" | "state">, now: number): boolean;

@@ -5,14 +5,14 @@ import { type OrphanedRun, type OrphanedRuns, StoreUnavailableError } from "./st
 /** How often a process looks for runs whose process has ended, in milliseconds. Notifications make it look earlier. */
 const LOOK_MS = 250;
 const MIN_PAUSE_MS = 20;
-/** The minimum pause after a look, as a multiple of the duration of the look. It limits the load of the database. */
+/** The minimum pause after a search for runs, as a multiple of its duration. It limits the load of the database. */
 const PAUSE_PER_LOOK = 2;
-/** The maximum number of runs to take over in one look, so that other processes get some, too. */
+/** The maximum number of runs to take over after one search, so that other processes get some, too. */
 const AT_ONCE = 8;
 const REFUSED_MS = 5000;
 /**
- * How long this process remembers a refused run after it may be tried again, in milliseconds. If the run is refused
- * again in this time, that is not reported again.
+ * A run that this process may not execute is tried again after `REFUSED_MS`. If it is refused again within this many
+ * further milliseconds, the refusal is not reported again.
  */
 const FORGOTTEN_MS = 60_000;
 const LOOK_FOR_MORE_MS = 50;
@@ -32,8 +32,8 @@ export interface ClaimOptions {
 }
 
 /**
- * Continues runs whose process has ended, until `stopping` is aborted. Resolves already when other processes can see
- * that this process does so.
+ * Continues runs whose process has ended, until `stopping` is aborted. Resolves as soon as other processes can see that
+ * this process continues such runs.
  */
 export async function claimOrphans(of: ClaimOptions): Promise<void> {
   const { left, projects, clock, stopping, onProblem } = of;
@@ -72,8 +72,8 @@ export async function claimOrphans(of: ClaimOptions): Promise<void> {
   };
   const pause = async (ms: number, lookedMs: number): Promise<void> => {
     const soonest = Math.max(MIN_PAUSE_MS, Math.ceil(PAUSE_PER_LOOK * lookedMs));
-    // A notification during the look also ends the pause, because the look may have read the store before the new run
-    // was in it.
+    // A notification that came during the last search also ends the pause, because that search may have missed the new
+    // run.
     const awake = AbortSignal.any([woken.signal, stopping]);
     await clock.sleep(soonest, stopping).catch(() => undefined);
     if (ms > soonest) await clock.sleep(ms - soonest, awake).catch(() => undefined);

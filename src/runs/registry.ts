@@ -37,7 +37,7 @@ interface AnyKindRuns {
 export type Interrupted = Pick<ListedRun, "runId" | "tool">;
 
 const AFTER = "~";
-/** What is reported instead of a record, if the stored data of a run is damaged. */
+/** What is reported instead of the stored status and counts, if the stored data of a run is damaged. */
 const DAMAGED = { status: "unknown", counts: {}, open: false, isDamaged: true } as const;
 const LOOKED_AT = 20;
 

@@ -144,7 +144,7 @@ export function restingStatus(state: ReportedState): RunStatus {
   if (state.stopped === undefined) return "interrupted";
   const { cause } = state.stopped;
   const open = counts.notApplied + counts.unknown + counts.pending > 0;
-  // A run without objects was stopped before it was planned, so no object shows its status.
+  // A run that was stopped before it was planned has no objects, so its counts do not show that it was stopped.
   if ((cause === "cancelled" || cause === "interrupted") && (open || counts.items === 0)) return cause;
   return settledStatus(counts);
 }
@@ -249,7 +249,7 @@ interface Collected extends Pick<FailureGroup, "outcome" | "reason" | "byLine" |
 
 type Kind = Pick<Collected, "reason" | "count" | "places" | "placesOmitted">;
 
-/** Returns the remedy for a reason. `kind` differs if the messages differ, even if the remedy is the same. */
+/** Returns the remedy for a reason. `kind`: a text that is equal for reasons described in the same words. */
 type WordsOf = (reason: Reason) => { readonly remedy: string; readonly kind: string };
 
 /**
@@ -346,7 +346,8 @@ function addPlace(group: Pick<Collected, "places" | "placesOmitted">, place: num
 function markOf(reason: Reason, wordsOf: WordsOf): { readonly mark: string; readonly kind: string } {
   const { code, statusCode, detail, operation, sent } = reason;
   const [rule] = Array.isArray(detail?.rules) ? detail.rules : [detail?.rule];
-  // Empty names form their own group, so that they do not hide the few names that are too short.
+  // Names that are too short form a group for each length. Otherwise, many empty names could hide the few others,
+  // because a group shows only some of its names.
   const length = rule === "tooShort" ? detail?.length : undefined;
   const { remedy, kind } = wordsOf(reason);
   return { mark: JSON.stringify([code, statusCode, detail?.problem ?? rule, length, operation, sent, remedy]), kind };

@@ -38,7 +38,10 @@ export class DamagedRunError extends RunStoreError {
   }
 }
 
-/** The store cannot be reached now. The current call has sent nothing. */
+/**
+ * The store cannot be reached now, or has no tables yet. The message says whether the current call may have started a
+ * run.
+ */
 export class StoreUnavailableError extends RunStoreError {}
 
 /** What is stored when a run is created. `call` was parsed by the code for the run's kind. */
@@ -55,7 +58,8 @@ export interface RunJournal {
   flush(): Promise<void>;
   /**
    * Writes the journal entry of the next request to disk, and renews the lease of the run and that of the write lock.
-   * Returns the time of the renewal. The request may be sent only until these leases can expire.
+   * Returns clock readings from before the renewal. The request may be sent only within `SEND_WINDOW_MS` of these
+   * readings.
    */
   intend(turn: Turn): Promise<Intent>;
   /**
@@ -83,9 +87,9 @@ export interface StoredRun<Call = unknown, Entry = string> {
 }
 
 /**
- * What is stored of a run in addition to its journal. `input`: the file of the call. `sheet`: the sheet of a plan.
- * `proposed`: the plan that waits for approval. `removed`: the Context IDs and options that the run removed. `former`:
- * the previous values of what it changed. `rejects`: the rows of the file that failed.
+ * What is stored of a run in addition to its journal. `input`: the file of the call. `sheet`: the spreadsheet from
+ * which a plan was made. `proposed`: the plan that waits for approval. `removed`: the Context IDs and options that the
+ * run removed. `former`: the previous values of what it changed. `rejects`: the rows of the file that failed.
  */
 export type RunPart = "input" | "sheet" | "proposed" | "removed" | "former" | "rejects";
 
@@ -310,13 +314,16 @@ const kindCounts = z.object({ items: z.number(), created: z.number(), changed: z
 const changeKinds = z.object({
   renamed: z.number(),
   moved: z.number(),
-  /** The name of the only group into which objects were moved; null for the top level. Absent if they are several. */
+  /**
+   * The name of the only group into which objects were moved; null for the top level. Absent if there are several
+   * groups.
+   */
   into: z.string().nullable().exactOptional(),
   /** How many groups now show or hide their sub-options. */
   exposed: z.number(),
   /**
-   * `extended`: how many options got Context IDs, and `added`: how many Context IDs. `reduced` and `removed`: the same
-   * for lost ones.
+   * `extended`: how many options got Context IDs. `added`: how many Context IDs they got. `reduced` and `removed`: how
+   * many options lost Context IDs, and how many they lost.
    */
   extended: z.number(),
   added: z.number(),

@@ -1,7 +1,8 @@
 import type { Clock } from "../platform/clock.ts";
 
 /**
- * Checks right before and after the end of a request is sent. The service applies nothing before it has the last byte.
+ * Checks that run right before and right after the last bytes of a request are sent. The service applies nothing before
+ * it has the last byte.
  */
 export interface Fence {
   /** Called right before the last bytes are sent. Throws a HeldBackError if they may not be sent any more. */
@@ -18,12 +19,15 @@ export interface Fence {
  */
 export class HeldBackError extends Error {}
 
-/** The maximum time from reading both clocks to sending the last byte of a request, in milliseconds. */
+/** The maximum time from reading both clocks (`Intent`) to sending the last byte of a request, in milliseconds. */
 export const SEND_WINDOW_MS = 2000;
 /** How long after a takeover the previous process may still send requests, in milliseconds. */
 const TAKE_OVER_WAIT_MS = SEND_WINDOW_MS + 500;
 
-/** For checks that no request depends on: how long after its renewal a lease counts as held, in milliseconds. */
+/**
+ * How long after its renewal a lease counts as held without reading the store again, in milliseconds. Only for checks
+ * that do not decide whether a request may be sent.
+ */
 export const RECENT_MS = 100;
 
 /**
@@ -191,8 +195,8 @@ export function permitWithoutLease(clock: Clock): Turn {
 }
 
 /**
- * Returns the checks before and after a request is sent. `renew` takes new clock readings before the last part of a
- * large body, which takes time to send. `onLate` is called if the request was sent too late.
+ * Returns the checks before and after a request is sent. Sending a large body takes time, so `renew` takes new clock
+ * readings before its last part. `onLate` is called if the request was sent too late.
  */
 export function requestFence(
   turns: readonly Turn[],

@@ -182,7 +182,10 @@ async function newestFirst(folder: string): Promise<readonly string[]> {
 interface ContentsFile {
   readonly file: string;
   readonly onProblem: (problem: unknown) => void;
-  /** The maximum size of the file and its predecessor together, in bytes. The oldest Context IDs are removed first. */
+  /**
+   * The maximum size of the file and the renamed previous file together, in bytes. The oldest Context IDs are removed
+   * first.
+   */
   readonly mostBytes?: number;
 }
 
@@ -423,7 +426,7 @@ async function writeMemory({ file, onProblem }: MemoryOptions, targetings: reado
 
 export const SEAL_KEY_FILE = "seal.key";
 const KEY_BYTES = 32;
-/** How often reading the key file is tried. It is incomplete while another process writes it. */
+/** How many times the key file is read. While another process writes it, it is incomplete. */
 const READ_TRIES = 20;
 const READ_WAIT_MS = 25;
 

@@ -27,7 +27,7 @@ const content = z.object({
   startedAt: z.string().optional(),
   token: z.string(),
   released: z.boolean(),
-  /** Whether the previous holder may still have sent requests when this lease was taken. */
+  /** Whether an earlier holder could still send requests when this lease was taken or released. */
   unsettled: z.boolean().optional(),
 });
 type LeaseContent = z.infer<typeof content>;
@@ -64,7 +64,8 @@ export async function tryLease(folder: string, name: string, clock: Clock): Prom
     await removeFile(file);
     return undefined;
   }
-  // Some of the older files belong to killed processes that never got the lease.
+  // Removes all older files, not only that of the previous holder: a process that was killed while it took the lease
+  // leaves its file behind.
   const older = files.filter((other) => Number.parseInt(other.slice(prefixOf(name).length), 10) < number);
   await Promise.all(older.map((other) => removeFile(join(folder, other))));
   return new FileLease(name, { folder, number, file, mine }, isTakenOver, clock);

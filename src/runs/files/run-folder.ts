@@ -226,12 +226,15 @@ export function partIn(file: string): ByteSource {
 
 /** The folder of the index. It lies next to the folders of runs, whose names have 26 characters. */
 export const INDEX_FOLDER = "calls";
-/** The folder whose files mark runs that may be unfinished: `<run>.<fingerprint>.<scope>.<name of the caller>`. */
+/**
+ * The folder whose files mark runs that may be unfinished. A file's name is the run ID and hashes of the fingerprint,
+ * of the caller with project and environment, and of the caller's name, separated by dots.
+ */
 const OPEN = "open";
 const CALLERS = "callers";
 /**
- * This folder has a file for each call, named by the call's fingerprint. The file contains the ID of the call's newest
- * run.
+ * This folder has a file for each call, named by a hash of the call's fingerprint. The file contains the ID of the
+ * call's newest run.
  */
 const LAST = "last";
 
@@ -393,8 +396,8 @@ export async function openJournal(
     },
     async intend(turn) {
       await held();
-      // The lease of the run is awaited first, because the clock readings from renewing the write lease (`turn`) are
-      // only valid for a short time.
+      // Waits for the lease of the run first: the clock readings from renewing `turn`, the lease of the write lock, are
+      // valid only for a short time.
       await lease.settled();
       const renewed = lease.renew();
       const [first, second, stopAsked] = await Promise.all([

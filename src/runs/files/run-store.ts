@@ -323,7 +323,7 @@ async function surplus(
     const isOpen = open.has(runId);
     const isPlain = !isOpen && !holdsRemoved;
     if (isPlain) plain += 1;
-    // A run that cannot be measured counts as 0 bytes, so that no other run is removed because of it.
+    // A run whose size cannot be read counts as 0 bytes, so that no other run is removed because of it.
     if (isPlain && isWeighed && keep.bytes !== undefined)
       bytes += await bytesInFolder(join(folder, runId)).catch(() => 0);
     const isBeyond = isPlain && (plain > keep.runs || bytes > mostBytes);
@@ -339,7 +339,8 @@ async function removeIfUseless({ folder, index, now }: RunsFolder, runId: string
   const isUseless = wasStarted ? !mayBeUnfinished(record) : isLong(runId, now(), KEEP_PLANNED_MS);
   if (!isUseless || (await isHeld(folder, runId, now))) return;
   const isMarkedOpen = (await index.open()).includes(runId);
-  // The process of this run ended before it could remove the mark. The next sweep checks the run again.
+  // The run is finished, but its process ended before it could remove the mark of an unfinished run. Only the mark is
+  // removed now. The next sweep checks the run again.
   if (wasStarted && isMarkedOpen) return index.markAtRest(runId);
   const fingerprint = record?.rest?.fingerprint ?? (await readHeader(folder, runId))?.fingerprint;
   // The run is removed from the index first, so that no process finds half of it. After a crash in between, a later

@@ -6,7 +6,10 @@ const PATIENCE_MS = 5000;
 export const AGAIN_MS = 250;
 /** A connection without an answer for this many milliseconds counts as broken. */
 const ANSWER_MS = 5000;
-/** The minimum time for the answer to the last attempt in milliseconds. A call must be answered within 10 seconds. */
+/**
+ * The minimum time for which the last attempt of a statement waits for its answer, in milliseconds. It is short,
+ * because a call must be answered within 10 seconds.
+ */
 const LAST_ANSWER_MS = 1000;
 const CONNECT_MS = 3000;
 

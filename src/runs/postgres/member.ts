@@ -222,7 +222,7 @@ async function showMember(database: Database, client: Session, shown: Shown): Pr
     shown.backend = (await client.query<{ pid: number }>(locked, [LOCKS, number])).rows[0]?.pid;
   }
   shown.number ??= (await isKeptOut(database, number)) ? number : -number;
-  // Records which server is the primary now. Only then is a later one recognized as new.
+  // Stores which database server is the primary now, so that a later primary is recognized as new.
   await client.query(`listen ${LEFT}; listen ${CHANGED}; listen ${STOPS}; select targeting_mcp.is_new()`);
   await client.query(
     `insert into targeting_mcp.worker values ($1, $2, clock_timestamp(), $3)
@@ -307,8 +307,8 @@ export async function takeLease(
   try {
     return await inCallTime(taking, of.clock);
   } catch (thrown) {
-    // A call that was answered first does not use the lease. It is released, so that no other call has to wait for its
-    // end. If it cannot be released, it expires.
+    // If the call was answered before the lease was taken, nothing uses the lease. So it is released, and no other call
+    // has to wait until it expires.
     const released = beyondCall(() => taking.then((late) => late?.release())).catch(() => undefined);
     onLate?.(released);
     throw thrown;

@@ -12,19 +12,19 @@ create table targeting_mcp.worker (
   number int primary key,
   name text not null,
   seen_at timestamptz not null,
-    -- The projects whose runs it claims.
+    -- The projects whose orphaned runs it continues. An entry "!RUN" names a run that it may not execute.
   projects text[] not null
 );
 
 create table targeting_mcp.lease (
   name text collate "C" primary key,
-    -- Increases with each holding. Each holding has its own token.
+    -- Each time a process takes the lease, the epoch increases and the token changes.
   epoch bigint not null,
   token uuid not null,
   worker int not null,
   until timestamptz not null,
   released boolean not null,
-    -- The previous holder may still send requests.
+    -- Whether an earlier holder could still send requests when the lease was taken or released.
   unsettled boolean not null,
     -- How often other processes have asked for the lease.
   asked bigint not null default 0
@@ -129,11 +129,11 @@ create table targeting_mcp.audit (
 );
 create table targeting_mcp.setting (name text primary key, value text not null);
 
--- When each server that became the primary did so.
+-- When each timeline of the database began. A new one begins when another database server becomes the primary.
 create table targeting_mcp.timeline (id text primary key, since timestamptz not null default clock_timestamp());
 
--- Returns whether another server became the primary just now. It may lack the last confirmed changes, such as renewals
--- of leases. So for some seconds, no lease that seems expired is taken over.
+-- Returns whether another database server became the primary just now. It may lack the last confirmed changes, such as
+-- renewals of leases. So for some seconds, no lease that seems expired is taken over.
 create function targeting_mcp.is_new() returns boolean language plpgsql as $$
 declare
   mine text := left(pg_walfile_name(pg_current_wal_lsn()), 8);
@@ -147,9 +147,9 @@ begin
   );
 end $$;
 
--- Returns whether a process does not seem to live. After a start of the server, all processes first get time to show that
--- they live. Those with a number below 0 never can, because a pooler shares their sessions. If the server seems to have
--- started in the future, its clock was set back, and this wait is skipped.
+-- Returns whether a process does not seem to live. After a start of the database server, all processes first get time
+-- to show that they live. Processes with a number below 0 never can, because a pooler shares their sessions. If the
+-- database server seems to have started in the future, its clock was set back, and this wait is skipped.
 create function targeting_mcp.is_gone(worker int) returns boolean language sql volatile as $$
   select worker > 0
     and pg_postmaster_start_time() not between clock_timestamp() - interval '5 seconds' and clock_timestamp()
@@ -209,7 +209,7 @@ declare
   my_epoch bigint;
   turn_asks bigint := 0;
   found_seq bigint;
-    -- Stays unknown if nothing is appended.
+    -- Null if nothing is appended.
   is_to_stop boolean;
 begin
     -- A pooler can reset the setting of the session, so it is checked here.

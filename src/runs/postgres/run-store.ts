@@ -43,8 +43,8 @@ export function storedRuns(
 ): RunStore {
   const { database } = of;
   /**
-   * By run ID: the runs that calls in progress have stored, but not yet planned or started. If a call ends first, its
-   * run is removed once the promise, which stores the run, has resolved.
+   * By run ID: the runs of calls in progress that are not planned or started yet. The promise resolves when the run is
+   * stored. If the call ends before the run is planned or started, the run is then removed.
    */
   const unstarted = new Map<string, Promise<unknown>>();
   return {
@@ -131,7 +131,7 @@ const CREATE = `
 const REMOVE_UNSTARTED = `
   delete from targeting_mcp.run where id = $1 and status = 'planning'
     and not exists (select from targeting_mcp.lease where name = $2 and not released and until > clock_timestamp())`;
-/** How long the removal of a run is tried again, in milliseconds. */
+/** How long a failed removal of a run is retried, in milliseconds. */
 const REMOVING_MS = 60_000;
 
 /** Removes a run whose call ended before it was planned or started. A run that is being planned now is kept. */
@@ -204,8 +204,8 @@ function stopRequestStore(database: Database): StopStore {
 }
 
 /**
- * SQL that replaces a record. If a lease is passed, it must still be held. If the answer of the statement was lost and
- * it is repeated, it succeeds again.
+ * SQL that replaces a record. If a lease is passed, it must still be held. If the answer was lost, the statement can be
+ * repeated and succeeds again.
  */
 const UPDATE = `
   update targeting_mcp.run set version = $2, version_by = $3, status = $4, record = $5, open = $6, changes = changes + 1
@@ -365,8 +365,8 @@ interface Appended {
 }
 
 /**
- * SQL that reads the length of a journal, and whether another server became the primary after its last entry. The
- * previous process may then have appended entries that this server lacks.
+ * SQL that reads the length of a journal, and whether another database server became the primary after the last entry
+ * that it contains. The new primary may then lack entries that the old one had confirmed.
  */
 const JOURNAL_END = `
   select seq, exists (select from targeting_mcp.timeline where since > changed_at) as behind

@@ -202,8 +202,8 @@ async function textOf(database: Database, query: string, values: readonly unknow
 const KEY_BYTES = 32;
 
 /**
- * Returns the key that all processes share, and creates it on first use. Throws a RunStoreError if they use another
- * key.
+ * Returns the stored key, and creates it on first use. Throws a RunStoreError if other processes sign with a key from
+ * their settings instead.
  */
 export async function storedSealKey(database: Database): Promise<Uint8Array> {
   const key = Buffer.from(await keptSetting(database, "seal key", randomBytes(KEY_BYTES).toString("base64")), "base64");
