@@ -266,7 +266,10 @@ async function serveManagement(world: World, c: NodeContext, operation: Manageme
   return reply;
 }
 
-/** Answers an event. `isLogged`: false if a fault or the size of the event kept it out of the event log. */
+/**
+ * Answers an event. `isLogged`: whether the event is certainly in the event log. False if it was too large, or if a
+ * fault hit the request.
+ */
 async function serveEvent(
   world: World,
   c: NodeContext,

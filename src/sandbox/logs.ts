@@ -106,8 +106,8 @@ export function requestJournal() {
 type Verdict = "recorded" | "ignored" | "rejected";
 
 /**
- * A rule that an event breaks. `effect`: what breaking only this rule causes. With `uncertain` and `unused`, the event
- * can still be recorded.
+ * A rule that an event breaks. `effect`: what happens to an event that breaks only this rule. `uncertain`: the
+ * documents do not say, so the sandbox records it. `unused`: it is recorded, but the parameter has no effect.
  */
 export interface Finding {
   /** The path of the field, such as `items.2.item_id`. Empty for the whole body. */

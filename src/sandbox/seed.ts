@@ -114,11 +114,13 @@ function checkOptions(project: Project, seed: Seed): void {
     }
     if (_id !== undefined && (placeOf(_id)?.targeting ?? targeting) !== targeting) {
       throw new RangeError(
-        `option "${name}" (${_id}) is not in targeting ${targeting}, and an option cannot change it`,
+        `option "${name}" (${_id}) is not in targeting ${targeting}, and an option cannot move to another targeting`,
       );
     }
     if (parent !== undefined && (placeOf(parent)?.targeting !== targeting || isWithin(placeOf, parent, _id))) {
-      throw new RangeError(`option "${name}" names parent ${parent}, which is not in its targeting or is below it`);
+      throw new RangeError(
+        `option "${name}" names parent ${parent}, which is not in the same targeting, or is the option itself or one below it`,
+      );
     }
     if (_id !== undefined) earlier.set(_id, { targeting, parent });
   }

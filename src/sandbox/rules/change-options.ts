@@ -255,8 +255,8 @@ export function deleteOptions(
 }
 
 /**
- * Removes groups from `targets` (the options to delete) whose remaining sub-options cannot inherit the settings of the
- * group. Returns the errors of these groups.
+ * Removes from `targets` (the options to delete) each group whose remaining sub-options cannot inherit its settings,
+ * because an ad product would require too many options. Returns the errors of these groups.
  */
 function groupErrors(project: Project, targets: Map<string, StoredOption>): ReadonlyMap<string, BusinessError> {
   const before: RequiredIncreases = new Map();
@@ -276,8 +276,8 @@ function groupErrors(project: Project, targets: Map<string, StoredOption>): Read
 }
 
 /**
- * Removes sub-options from `targets` (the options to delete) that are the last one of a group without Context IDs of
- * its own, because the group would be empty (management-api 7.4 case 6). Returns their errors.
+ * Removes from `targets` (the options to delete) the last sub-option of each group that has no Context IDs of its own,
+ * because the group would be empty (management-api 7.4 case 6). Returns the errors of these sub-options.
  */
 function lastChildErrors(project: Project, targets: Map<string, StoredOption>): ReadonlyMap<string, BusinessError> {
   const staying = new Map<string, number>();
