@@ -290,8 +290,8 @@ interface Apis {
   readonly management?: Http | undefined;
   readonly events?: Http | undefined;
   /**
-   * The sandbox for event tests. In live mode, this is another sandbox than the one that people inspect, so that tests
-   * do not add events to that one.
+   * The sandbox for event tests. In live mode, it is not the sandbox whose events people inspect, so that tests add no
+   * events there.
    */
   readonly bench?: Http | undefined;
   /**

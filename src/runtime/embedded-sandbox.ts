@@ -19,8 +19,8 @@ export interface EmbeddedSandbox {
 }
 
 /**
- * How often the sandbox tries to open its port, and how many milliseconds it waits between two attempts. Some hosts
- * start a second server for a moment, which then uses the port.
+ * How many times the sandbox tries to open its port, and how many milliseconds it waits between two attempts. Some
+ * hosts start a second server for a moment, which then uses the port.
  */
 const PORT_TRIES = 20;
 const PORT_WAIT_MS = 150;
@@ -85,8 +85,8 @@ async function start(options: SandboxOptions): Promise<Sandbox> {
       return sandbox;
     } catch (thrown) {
       if (!hasCode(thrown, "EADDRINUSE") || tries === PORT_TRIES) throw thrown;
-      // A sandbox does not keep the process alive, but a call now waits for it. So the timer of this pause must (no
-      // unref).
+      // A running sandbox does not keep the process alive. This pause does, because a call waits for the sandbox to
+      // start.
       await delay(PORT_WAIT_MS);
     }
   }

@@ -11,7 +11,10 @@ export function inputOf({ flags }: CommandLine): SettingsInput {
   return { flags, environment: process.env, platform: process.platform, home: homedir() };
 }
 
-/** Returns whether a flag without a value is set. Throws a SettingsError if it has another value than on or off. */
+/**
+ * Returns whether a flag is on. Without a value, a flag that is set is on. Throws a SettingsError if its value is
+ * neither on nor off.
+ */
 export function isOn(line: CommandLine, flag: string): boolean {
   return optionOf(line, flag, toggle) ?? false;
 }

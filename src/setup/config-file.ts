@@ -81,9 +81,9 @@ export function publishedLaunch(platform: NodeJS.Platform): Launch {
 const IN_NPX_CACHE = /^(.*[\\/]_npx[\\/][^\\/]+)[\\/]node_modules[\\/]/;
 
 /**
- * Returns the command with which a host starts this program. If npx downloaded it from a registry, that is npx as well.
- * Otherwise, it is this Node with the main file. Both have full paths, because desktop hosts often have another PATH
- * than a terminal.
+ * Returns the command with which a host starts this program. If npx downloaded this program from a registry, the host
+ * uses npx as well. Otherwise, it starts the main file with this Node. Both then have full paths, because desktop hosts
+ * often have another PATH than a terminal.
  */
 export async function launchOf(file: string, { platform, node }: LaunchOptions): Promise<Launch> {
   const [, folder] = IN_NPX_CACHE.exec(file) ?? [];
@@ -115,7 +115,10 @@ const OTHERS = 0o077;
 /** Whether files have permissions. On Windows they have access lists, and a person's folders are already protected. */
 const HAS_MODES = process.platform !== "win32";
 
-/** Returns the file to which a link leads. Throws an UnsafeChange if that file does not exist. */
+/**
+ * Returns the file to which a link leads, or the path itself if there is no link. Throws an UnsafeChange if the link
+ * leads to no file.
+ */
 export async function targetOf(file: string): Promise<string> {
   const target = await ifThere(() => realpath(file));
   if (target !== undefined) return target;
@@ -167,8 +170,8 @@ export async function makePrivate(file: string): Promise<void> {
 const NO_MODES = "other users could read its keys, because its file system does not store permissions";
 
 /**
- * The result of replacing a file. If `done` is false, another program has changed it before. `kept` is the path of the
- * backup.
+ * The result of replacing a file. `done`: false if another program has changed the file, which then stays as it is.
+ * `kept`: the path of the backup; undefined if there was no file.
  */
 export type Exchange = { readonly done: false } | { readonly done: true; readonly kept: string | undefined };
 

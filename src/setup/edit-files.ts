@@ -51,7 +51,8 @@ export function jsonList(section: string, form: JsonForm): ServerList {
     },
     fieldsOf: ({ command, args, values, references }: Entry, old = {}) => {
       const oldEnv = tableIn(old, "env");
-      // First the variables of the old entry, so that they keep their order.
+      // `oldEnv` stands first, so that its variables keep their order. It is repeated, so that its values replace the
+      // references.
       const env = { ...oldEnv, ...references, ...oldEnv, ...values };
       return { ...localPart(old), ...more, command, args, ...(Object.keys(env).length > 0 && { env }) };
     },
