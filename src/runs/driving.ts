@@ -217,8 +217,8 @@ async function bringToRest<Call extends ToolCall, Entry, State extends RunView<E
     ifHeld(async () => held.isLeft || kind.finish?.(held.files)),
     ifHeld((lease) => lease.check(RECENT_MS)),
     ifHeld(async () => {
-      // The record keeps the status `running`, because other processes look for runs with this status and without a
-      // lease.
+      // If another process is to continue the run, its record keeps the status `running`: other processes look for runs
+      // that have this status and no lease.
       if (shouldLeaveToOthers(store, held, state)) held.isLeft = true;
       const rest = summaryAtRest(kind, header, state);
       if (!held.isLeft) await moved(store, header.runId, held, { status: statusAtRest(state), rest });

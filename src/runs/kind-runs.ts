@@ -34,8 +34,8 @@ export type RunMarks = Pick<RunHeader, "unplanned" | "dryRun" | "repeats"> & Req
 export type Requested = Pick<RunHeader, "client" | "fileName" | "person">;
 
 /**
- * How many milliseconds after a takeover the run is read, so that late entries of its previous process are included. No
- * request may be sent earlier anyway.
+ * How many milliseconds after a takeover the run is read, so that late entries of its previous process are included.
+ * This delays no request, because none may be sent so soon after a takeover.
  */
 const READ_LATER_MS = 250;
 
@@ -398,8 +398,8 @@ export const SAME_CALL_MS = 3_600_000;
 type AnyStore = Pick<RunStore, "withCallLock" | "list" | "record" | "isDriven" | "read">;
 
 /**
- * Starts a run with `make`, unless an identical call has a run that was still executed when this call arrived, in any
- * process. Then returns that run, as read by `attach`.
+ * If a run of an identical call was still being executed when this call arrived, in any process, returns that run, as
+ * read by `attach`. Otherwise, starts a run with `make`.
  */
 export function startOrJoin<R>(
   store: AnyStore,

@@ -80,7 +80,8 @@ function leasesIn(of: LeasesOf): SharedLeases<StoredLease> {
     async ask(project) {
       await of.database.rows("update targeting_mcp.lease set asked = asked + 1 where name = $1", [nameOf(project)]);
     },
-    // How often the lease was asked for is returned with the lease and with each journal entry, so no query is needed.
+    // Taking the lease and each append to the journal already returned how many times it was asked for, so no query is
+    // needed.
     asked: async (_, lease) => Number(lease.asked),
   };
 }

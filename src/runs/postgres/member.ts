@@ -14,7 +14,7 @@ const SEEN_EVERY_MS = 5000;
 /** A connection without an answer for this many milliseconds counts as broken. */
 const ANSWER_MS = 4000;
 const CLOSING_TIMEOUT_MS = 1500;
-/** The channels of notifications. They are only hints: a process also checks at intervals. */
+/** The channels of notifications. Notifications are only hints: a process also checks at intervals. */
 const LEFT = "targeting_mcp_left";
 const CHANGED = "targeting_mcp_changed";
 export const STOPS = "targeting_mcp_stops";

@@ -26,7 +26,7 @@ create table targeting_mcp.lease (
   released boolean not null,
     -- Whether an earlier holder could still send requests when the lease was taken or released.
   unsettled boolean not null,
-    -- How often other processes have asked for the lease.
+    -- How many times other processes have asked for the lease.
   asked bigint not null default 0
 ) with (fillfactor = 70);
 
@@ -191,7 +191,7 @@ begin
   return query select held.epoch + 1, is_silent, held.unsettled or is_silent, held.asked;
 end $$;
 
--- Renews a lease. Returns how often other processes have asked for it. Returns no row if another process holds it.
+-- Renews a lease. Returns how many times other processes have asked for it. Returns no row if another process holds it.
 create function targeting_mcp.renew(a_name text, a_token uuid, ttl interval)
 returns table (epoch bigint, asked bigint) language sql as $$
   update targeting_mcp.lease l set until = clock_timestamp() + ttl

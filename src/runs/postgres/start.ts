@@ -38,7 +38,7 @@ async function opened<T>(where: DatabaseOptions, work: (database: Database) => P
   }
 }
 
-/** Does `work` without repeating it. Throws its error as a RunStoreError. */
+/** Runs `work` once, without retries. Throws its error as a RunStoreError. */
 function once<T>(work: () => Promise<T>): Promise<T> {
   return retryWhileAway(systemClock, () => true, work);
 }
