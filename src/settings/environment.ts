@@ -31,7 +31,7 @@ export interface LiveEnvironment {
 
 /**
  * What happens if only the address or only the key of an API is set. `refused`: the server does not start. `reported`:
- * the server starts, and each call reports it, because hosts do not show why a server did not start.
+ * the server starts, and each call of that API reports it, because hosts do not show why a server did not start.
  * `callersBringKeys`: an address is enough, because callers send keys with their requests.
  */
 export type HalfPairs = "refused" | "reported" | "callersBringKeys";
@@ -182,8 +182,8 @@ export function proxyFor(url: string, proxies: Proxies): string | undefined {
 }
 
 /**
- * Returns whether NO_PROXY covers an address. It is `*` or a comma-separated list of hosts. A host may have a port, and
- * includes its subdomains.
+ * Returns whether NO_PROXY (`none`) covers an address. NO_PROXY is `*` or a comma-separated list of hosts. A host may
+ * have a port, and includes its subdomains.
  */
 function needsNoProxy(url: string, none: string): boolean {
   const { protocol, hostname, port } = new URL(url);

@@ -133,13 +133,13 @@ export const SETTINGS = {
     "TARGETING_MCP_READ_CONCURRENCY",
     wholeNumber(1, 256),
     16,
-    "maximum reads of a call at a time",
+    "maximum simultaneous reads of a call",
   ),
   keepDays: setting(
     "TARGETING_MCP_KEEP_DAYS",
     wholeNumber(1, 36_500),
     30,
-    "days to store finished runs; other limits never delete runs that removed data earlier",
+    "days to store finished runs; runs that removed data are stored this long even beyond other limits",
   ),
   keepRuns: setting(
     "TARGETING_MCP_KEEP_RUNS",

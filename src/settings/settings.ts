@@ -70,7 +70,7 @@ export function readSettings(input: SettingsInput) {
     maxLineBytes: read(SETTINGS.maxLineMb) * 1_048_576,
     stateDir: read(SETTINGS.stateDir) ?? stateFolder(input),
     /**
-     * The routes that replace those of operations, as `"METHOD /path"`. The names of the operations are checked later.
+     * By name of an operation: the route that replaces its usual one, as `"METHOD /path"`. The names are checked later.
      */
     routes: routes === undefined ? {} : readRoutes(routes),
     requestTimeoutMs: read(SETTINGS.requestTimeoutMs),
@@ -153,8 +153,8 @@ function projectId(environment: Environment, name: string | undefined): string {
 }
 
 /**
- * Returns a text that identifies a project without a configured name. It consists of the address and the key, because
- * each key is for one project (management-api 5).
+ * Returns a text that identifies a project without a configured name. For a live API, it consists of the address and
+ * the key, because each key is for one project (management-api 5).
  */
 function identityOf(environment: Environment): string {
   if (environment.kind === "sandbox") return `sandbox\n${environment.url ?? ""}`;

@@ -33,8 +33,8 @@ export const address: Form<string> = {
 export const issuer: Form<string> = {
   words: "an https:// address (http:// on this machine only) without a query or fragment",
   read(given) {
-    // A caller's name consists of the issuer, a space and more. If the issuer contained a space, different callers
-    // could have the same name.
+    // A caller's name contains the issuer, a space and the subject of the token. If the issuer contained a space,
+    // different callers could have the same name.
     if (address.read(given) === undefined || /\s/.test(given)) return undefined;
     return given.toLowerCase().startsWith("https:") || isLoopback(given) ? given : undefined;
   },

@@ -140,8 +140,8 @@ function inOwnFolder(platform: Platform, variable: string, parts: readonly strin
 }
 
 /**
- * Returns the path of a file of Claude Desktop from the Microsoft Store (MSIX), whose files Windows redirects to this
- * folder.
+ * Returns the path of a file of Claude Desktop, if it was installed from the Microsoft Store (MSIX). Windows redirects
+ * its files to a folder of the package.
  */
 function inStoreFolder({ environment, home }: Platform, parts: readonly string[]): string {
   const local = environment.LOCALAPPDATA ?? win32.join(home, "AppData", "Local");

@@ -20,7 +20,7 @@ export interface StoredOption {
   exposeChildren: boolean;
   contexts: readonly string[];
   contextBytes: number;
-  /** The IDs of the sub-options. Options that never had any share one empty list, which saves memory. */
+  /** The IDs of the sub-options. One empty list serves all options that never had a sub-option, which saves memory. */
   children: OrderedIds;
   readonly createdAt: string;
   updatedAt: string;
