@@ -218,6 +218,6 @@ test("limits of the service are told with what is there and what fits", async ()
   const made = await planText("ndjson", line, there(option("A", { contexts: ["x"] }), ...more));
   expect(made.limits).toEqual([
     { limit: "Context IDs of an option", of: "Option A", there: 1, wanted: 50_001, fits: 50_000 },
-    { limit: expect.stringContaining("of this targeting"), of: "the project", there: 160_001, wanted: 210_001, fits: 200_000 },
+    { limit: expect.stringContaining("targeting"), of: "the project", there: 160_001, wanted: 210_001, fits: 200_000 },
   ]);
 });
