@@ -61,7 +61,7 @@ function namesOf({ operation, item }: Step): readonly string[] {
 
 /**
  * Returns who created an option: this run or another writer. IDs ascend with time. `byList`: whether the option existed
- * in the list that was read before the run, or came after it; undefined if that is unknown.
+ * when the list was read before the run; undefined if that is unknown.
  */
 function creatorOfOption(id: string, byList: ReturnType<RunState["orderByList"]>, ownNewest: string | undefined) {
   if (!isUlid(id) || byList === "likelyBefore") return "unclear";

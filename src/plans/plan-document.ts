@@ -220,9 +220,9 @@ export async function makePlan(asked: PlanRequest, scene: PlanScene): Promise<Ma
 }
 
 /**
- * Returns a problem for each group that would get Context IDs that a group of the targeting `sourceId` already has.
- * This is the targeting that the file names. Two groups of a project cannot have the same Context ID (management-api
- * 7.2). Empty if that targeting cannot be read.
+ * Returns a problem for each group that would get Context IDs that a group of the file's own targeting, `sourceId`,
+ * already has. Two groups of a project cannot have the same Context ID (management-api 7.2). Empty if that targeting
+ * cannot be read.
  */
 async function heldInSource(
   sourceId: string,

@@ -34,8 +34,8 @@ interface OptionFinder extends FindOption {
 const MAX_MATCHED_NAMES = 20;
 
 /**
- * Returns a function that finds the options of a targeting by name. With `isNeeded`, the options are read first. Throws
- * the ApiError of a failed read.
+ * Returns a function that finds the options of a targeting by name. `isNeeded`: whether there are names to find; if
+ * not, the options are not read. Throws the ApiError of a failed read.
  */
 export async function optionFinder(
   targetingId: string | undefined,

@@ -137,7 +137,10 @@ function objectOf(item: PlanItem, index: number, changes: PlannedChanges, isAlre
   };
 }
 
-/** Returns the counts of an item that others have already applied: the run itself changes nothing. */
+/**
+ * Returns the reported counts of an item that others have already applied: how many of its Context IDs are already
+ * there, and how many are already absent.
+ */
 function alreadyDone({ contexts }: ChangeItem): KnownChange {
   const { add, remove } = contexts ?? { add: [], remove: [] };
   return {

@@ -126,7 +126,8 @@ export class ServerClock {
   }
 
   /**
-   * Returns how far the service's clock is ahead. Undefined if that is unknown, or if the header `Date` contradicts it.
+   * Returns by how many milliseconds the service's clock is ahead. Undefined if that is unknown or outdated, or if the
+   * header `Date` contradicts it.
    */
   ahead(now: number): Range | undefined {
     return this.#isCompared() && now - this.#readAt <= STALE_MS ? this.#ids : undefined;
@@ -197,8 +198,8 @@ export class ServerClock {
   }
 
   /**
-   * Returns whether a time of the service is probably after one of ours: after the middle of the range, which must be
-   * narrow.
+   * Returns whether a time of the service is probably after one of ours, by the middle of the range of possible
+   * differences. False if this range is wider than `NARROW_MS`.
    */
   isLikelyAfter(theirs: number, ours: number): boolean {
     const { lowest, highest } = this.#known();
