@@ -125,8 +125,8 @@ export function findSeenTargeting(seen: readonly SeenTargeting[], name: string):
 
 const MEGABYTE = 1_048_576;
 /**
- * A call of at most this many bytes is stored even if its caller's share is full. This does not apply if its run also
- * stores a file, a sheet or a plan.
+ * A call of at most this many bytes is stored even if its caller's `Share` is full. This does not apply if its run also
+ * stores a file, a spreadsheet or a plan.
  */
 const SMALL_BYTES = 65_536;
 

@@ -394,7 +394,7 @@ interface Following<S> {
   readonly changes?: ((listener: () => void) => (() => void) | undefined) | undefined;
 }
 
-/** Follows a run that another process executes by reading its journal, until no process executes it any more. */
+/** Follows a run that another process executes: reads its journal until no process executes the run any more. */
 export function followedRun<S extends ReportedState>(
   first: S,
   { read, isDriven, clock, signal, whileFollowed, changes }: Following<S>,

@@ -158,7 +158,7 @@ interface PartStore {
 
 export interface StopStore {
   ask(runId: string): Promise<void>;
-  /** Returns the names of the requests to stop a run. Withdrawn ones are not included. */
+  /** Returns an ID for each request to stop a run, except withdrawn ones. `forget` withdraws requests by these IDs. */
   asked(runId: string): Promise<readonly string[]>;
   forget(runId: string, asked: readonly string[]): Promise<void>;
   /** Calls the listener when a stop is requested. Absent if processes do not notify each other. */

@@ -67,7 +67,7 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
   const retention = clockOf(folder, index, clock, keep);
   const old = sweeper({ folder, index, now, doubt: retention.doubt }, keep);
   const turns = machineLock((turn) => join(folder, INDEX_FOLDER, "turns", turn), systemClock);
-  /** Each process first adds runs that are missing in the index. */
+  /** Adds runs that the index lacks. Does this once in each process, before the index is first used. */
   const known = onceDone(() => adoptRuns(folder, index));
   const withIndex = <T>(work: () => Promise<T>) => withStoreErrors(folder, () => known().then(work));
   return {

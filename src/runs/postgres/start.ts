@@ -97,8 +97,8 @@ interface Probed {
 }
 
 /**
- * SQL that reads the version and settings of the database. Every database role can see whether a synchronous standby is
- * required, but only some can see which.
+ * SQL that reads the version and settings of the database. Only some database roles can see `sync_state`. So a standby
+ * also counts as asynchronous if `synchronous_standby_names`, which every role can see, is empty.
  */
 const PROBE = `
   select current_setting('server_version_num')::int as number, current_setting('server_version') as version,
