@@ -92,7 +92,7 @@ export function connect(settings: Settings, shared: Shared): ServerProcess {
     log,
     audit,
     start: async () => {
-      services.runs.tidy().catch((error: unknown) => log.warn("old runs could not be searched for", { error }));
+      services.runs.tidy().catch((error: unknown) => log.warn("old runs could not be removed", { error }));
       try {
         await apis.start();
       } catch (error) {
@@ -225,7 +225,7 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around, on
   const memory = backend.names(id, {
     lasting,
     ...(apis.seeded && { known: apis.seeded }),
-    onProblem: (error) => log.warn("the memory of targetings could not be read or written", { error }),
+    onProblem: (error) => log.warn("the stored names of targetings could not be read or written", { error }),
   });
   const [read, driven] = [Math.min(retryBudgetMs, waitMs), retryBudgetMs].map((budgetMs) => {
     const api = retried(budgetMs);
@@ -252,7 +252,9 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around, on
   const changes = driven && new Changes({ ...world, api: driven, routes, requestTimeoutMs });
   const sending = eventApi && new EventRuns({ ...world, api: eventApi, ...observe });
   const contents = lasting
-    ? backend.contents(id, (error) => log.warn("Context IDs could not be stored or read again", { error }))
+    ? backend.contents(id, (error) =>
+        log.warn("Context IDs could not be written to the cache or read from it", { error }),
+      )
     : undefined;
   const saves = driven && new SaveRuns({ ...world, api: driven, contents });
   const approvals = new Approvals(world);

@@ -199,9 +199,9 @@ export const SETTINGS = {
   ),
   sealKey: key(
     "TARGETING_MCP_SEAL_KEY",
-    "key that signs confirmations; servers without a shared state folder need the same key",
+    "key that signs confirmations; servers without a shared state folder or database need the same key",
     sealKey,
-    "created once, in the state folder",
+    "created once, in the state folder or the database",
   ),
   accessFile: optional("TARGETING_MCP_ACCESS_FILE", path, "over HTTP: JSON file of bearer tokens and their projects"),
   oauthIssuer: optional(

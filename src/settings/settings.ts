@@ -81,7 +81,7 @@ export function readSettings(input: SettingsInput) {
     share: { bytes: read(SETTINGS.callerMb) * 1_048_576, dryRuns: read(SETTINGS.callerPlans) },
     /** The shared database. Undefined: everything is stored in the state folder. */
     store,
-    /** The key that signs confirmations, in base64. Undefined: the key in the state folder is used. */
+    /** The key that signs confirmations, in base64. Undefined: the key in the state folder or the database is used. */
     sealKey,
     http,
     logLevel: read(SETTINGS.logLevel),
