@@ -50,12 +50,12 @@ export function declinedNote(effect: string | undefined): string {
   return `the person declined; nothing was changed. Do not try again unless they ask for it.${shown}`;
 }
 
-/** Returns the note that the client declined, with the question, which it may not have shown to a person. */
+/** Returns a note with the question that the client declined. The client may not have shown it to a person. */
 export function declinedInClientNote(question: string): string {
   return `the question was: ${question}`;
 }
 
-/** Returns the note that an identical call was declined `ms` milliseconds ago, so nobody was asked about this one. */
+/** Returns the note that an identical call was declined `ms` milliseconds ago, so nobody was asked about this call. */
 export function declinedBeforeNote(ms: number): string {
   const minutes = Math.floor(ms / 60_000);
   const ago = minutes === 0 ? "less than a minute" : amount(minutes, "minute");
@@ -75,7 +75,7 @@ export function undecidedNote(why: keyof typeof UNDECIDED_WORDS): string {
   return `${UNDECIDED_WORDS[why]}: nothing was changed`;
 }
 
-/** Returns the next steps while nobody has decided. If a run waits, it starts as soon as a person approves it. */
+/** Returns the next steps while nobody has decided. `runId`: the run that waits, or undefined if none waits. */
 export function undecidedSteps(runId: string | undefined): readonly string[] {
   const again = "ask the person. If they want the change, make the call again: they are then asked for approval";
   if (runId === undefined) return [again];
@@ -348,7 +348,7 @@ export function shortName(name: string): string {
 
 const MAX_NAMED = 20;
 const MAX_FOR_AGENT = 10;
-/** The maximum tokens for names in an answer: with IDs and details, or only the names. */
+/** The maximum tokens for objects in an answer: with IDs and details, or, on the next line, only their names. */
 const DETAILED_TOKENS = 350;
 const NAMES_TOKENS = 450;
 const NAMED_TO_AGENT = [MAX_FOR_AGENT, 6, 4, 2] as const;
@@ -466,7 +466,7 @@ export function declinedIn(channel: "client" | "view" | "page", who?: string): A
   return { decision: "declined", channel, ...(who !== undefined && { by: approverName(who) }) };
 }
 
-/** Returns a person's name: that in the access file, or the subject of a login without the issuer. */
+/** Returns a person's name: for a login, the subject without the issuer; otherwise, the name in the access file. */
 function approverName(who: string): string {
   const [, subject] = /^(?:\w+:)?https?:\/\/\S+ (.+)$/s.exec(who) ?? [];
   return subject ?? who.replace(/^token:/, "");

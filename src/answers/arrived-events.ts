@@ -306,7 +306,7 @@ export function reportCheck(
     text: [
       `The ${what} held${name === "order" ? " at least once" : ""} for ${met} of ${results.length === 1 ? "1 user" : `${results.length} users`}:`,
       fenced(picked.map(({ line }) => line)),
-      ...moreText(rows, picked, "not so"),
+      ...moreText(rows, picked, "where it did not hold"),
     ],
   };
 }
@@ -435,7 +435,10 @@ const INDENT = " ".repeat(9);
 
 type Findings = Parameters<typeof arrivedFindings>[0]["findings"];
 
-/** Returns lines about an event that was not recorded, one for each reason. The first one also names the event. */
+/**
+ * Returns lines about an event that a sandbox received. The first line names the event. If it was not recorded, each
+ * reason has a line.
+ */
 export function arrivalText(
   event: Pick<SandboxEvent, "at" | "uid" | "eventName"> & { readonly verdict: string; readonly findings: Findings },
   body: unknown,

@@ -31,8 +31,8 @@ const CAUSES: Readonly<Record<string, Cause>> = {
 };
 
 /**
- * Returns the calls with which the agent can continue or fix a run now. If a person must change a setting first, there
- * are none, and the remedy says what to change.
+ * Returns the calls with which the agent can continue or fix a run now. Resuming is not among them if a person must
+ * change a setting first. The remedy then says what to change.
  */
 export function nextStepsOf(run: ReportedRun): readonly string[] {
   const steps = [...(run.nextSteps ?? [])];

@@ -182,7 +182,10 @@ function requestLines(requests: readonly PlannedRequest[]): readonly string[] {
   return [`Requests: ${count(requests.length)} (${parts.join(", ")}).`];
 }
 
-/** Returns the answer if a desired state has problems and cannot be planned. `runId`: the run that stores its sheet. */
+/**
+ * Returns the answer if a desired state has problems and cannot be planned. `runId`: the run that stores its sheet;
+ * undefined if the state is not from a sheet.
+ */
 export function problemsAnswer(
   environment: "live" | "sandbox",
   problems: readonly Problem[],
@@ -256,7 +259,7 @@ export const RANK: readonly RowLabel[] = ["unresolved", "impossible", "notOurs",
 
 function undoPlanRow(row: UndoRow, document: PlanDocument | undefined): Row {
   const { at, ...data } = row;
-  return { data, line: undoLine(row, changesOfRow(row, document)) };
+  return { data, line: `${undoResultWords(row.undo, [row])}: ${undoneObject(row, changesOfRow(row, document))}` };
 }
 
 export function changesOfRow(row: UndoRow, document: PlanDocument | undefined): readonly ListedChange[] {
@@ -361,7 +364,7 @@ function undoData(answer: AnsweredUndo, rows: readonly UndoRow[], most: number):
   };
 }
 
-/** Returns words for the targeting of a plan. Empty if the plan is about several targetings. */
+/** Returns words for the targeting of a plan. Empty if the plan is about several targetings or a new one. */
 function withinWords(document: PlanDocument | undefined): string {
   const { _id, name } = document?.plan.targeting ?? {};
   const isOne = document !== undefined && (document.wayBack?.further ?? []).length === 0 && _id !== undefined;
@@ -426,9 +429,9 @@ export function undoCounts(rows: readonly UndoRow[], already = 0): string {
   return [...picked, ...gone].join(", ");
 }
 
-/** Returns a line about the result of an undo for one object. `changes`: the changes that restore it. */
-export function undoLine(row: UndoRow, changes: readonly ListedChange[] = []): string {
-  return `${undoResultWords(row.undo, [row], { isDone: true })}: ${undoneObject(row, changes)}`;
+/** Returns a line about the result that an undo had for an object. */
+export function undoLine(row: UndoRow): string {
+  return `${undoResultWords(row.undo, [row], { isDone: true })}: ${undoneObject(row, [])}`;
 }
 
 function undoneObject(row: UndoRow, changes: readonly ListedChange[], saysWhy = true): string {

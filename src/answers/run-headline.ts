@@ -372,7 +372,7 @@ export function unreadNote({ unread = 0, counts }: ReportedRun): readonly string
   if (unread === 0 || counts.succeeded === 0) return [];
   const [were, them] = unread === 1 ? ["was", "it"] : ["were", "them"];
   return [
-    `${many(unread, "option")} ${were} not read before the change, so an undo leaves the Context IDs that were added to ${them}`,
+    `${many(unread, "option")} ${were} not read before the change, so an undo leaves the added Context IDs in ${them}, which may have had them before`,
   ];
 }
 

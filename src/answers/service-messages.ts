@@ -255,7 +255,10 @@ const LAST_OF_GROUP: Entry = {
   remedy: "First give this group Context IDs or another sub-option.",
 };
 
-/** Why the service can reject an update. The first entry whose fields were all sent is the reason. */
+/**
+ * Why the service can reject an update. `fields`: fields of the update and facts about its option, as in `sent` of the
+ * reason. The first entry whose `fields` are all in `sent` is used.
+ */
 const UPDATES_NOT_SUPPORTED: readonly { readonly fields: readonly string[]; readonly words: Entry }[] = [
   {
     fields: ["parent", "group"],

@@ -60,7 +60,7 @@ test("what does not fit the answer of a plan, or of a way back, is read page by 
   const way = await pagesOf(client, back.runId, back.cursor);
   expect(way.rows).toHaveLength(OPTIONS + 1);
   expect(way.rows[0]).toMatchObject({ name: "Of Mina", undo: "notOurs" });
-  expect(way.texts.join("\n")).toContain('undone exactly: delete "Toy Line 299"');
+  expect(way.texts.join("\n")).toContain('will be undone exactly: delete "Toy Line 299"');
 
   const wrong = await client.callTool("get_run", { runId: back.runId, cursor });
   expect(wrong.isError).toBe(true);
