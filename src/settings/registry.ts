@@ -133,13 +133,13 @@ export const SETTINGS = {
     "TARGETING_MCP_READ_CONCURRENCY",
     wholeNumber(1, 256),
     16,
-    "maximum simultaneous reads of a call",
+    "maximum parallel reads of a call",
   ),
   keepDays: setting(
     "TARGETING_MCP_KEEP_DAYS",
     wholeNumber(1, 36_500),
     30,
-    "days to store finished runs; runs that removed data are stored this long even beyond other limits",
+    "days to store finished runs; runs that removed data are stored this long in any case",
   ),
   keepRuns: setting(
     "TARGETING_MCP_KEEP_RUNS",
@@ -199,9 +199,9 @@ export const SETTINGS = {
   ),
   sealKey: key(
     "TARGETING_MCP_SEAL_KEY",
-    "key that signs confirmations; servers without a shared state folder or database need the same key",
+    "key that signs confirmations; servers that share no state folder or database need the same key",
     sealKey,
-    "created once, in the state folder or the database",
+    "created once and stored",
   ),
   accessFile: optional("TARGETING_MCP_ACCESS_FILE", path, "over HTTP: JSON file of bearer tokens and their projects"),
   oauthIssuer: optional(
