@@ -56,16 +56,17 @@ interface Knowing {
   readonly settings: Settings;
   readonly access: () => Access;
   /**
-   * For workers, whose access files have no tokens: returns the tokens that the processes which serve HTTP have stored.
-   * Absent in a process that serves HTTP, or whose own access file has tokens.
+   * Returns the tokens that were stored by processes which serve HTTP. Workers need them, because their own access
+   * files have no tokens. Absent in a process that serves HTTP, or whose own access file has tokens.
    */
   readonly servedTokens?: (() => Promise<readonly TokenEntry[] | undefined>) | undefined;
   readonly tokens: Pick<ReturnType<typeof tokenRights>, "of">;
 }
 
 /**
- * Returns a function that returns the present rights of the caller of a run. If they were revoked, the run stops. For a
- * caller of the authorization server, these are the rights in the newest tokens that the caller has sent.
+ * Returns a function that returns the current rights of the caller of a run. If they were revoked, the run stops. For a
+ * caller who logs in through the authorization server, these are the rights in the last tokens that the caller has
+ * sent.
  */
 export function rightsNow({
   settings: { http },
@@ -154,8 +155,8 @@ const seenTokens = z.array(
 );
 
 /**
- * Stores the rights in the tokens of the authorization server. While a run continues without requests of its caller,
- * its rights are checked with them.
+ * Stores which rights callers have according to their tokens from the authorization server. A run may continue without
+ * requests of its caller. Its rights are then checked with the stored ones.
  */
 export function tokenRights(
   texts: CallerTexts,
@@ -185,6 +186,7 @@ export function tokenRights(
     },
     /**
      * Returns the unexpired tokens of a caller, one for each client. If all have expired, returns only the newest one.
+     * Undefined if no token of the caller is stored.
      */
     async of(name: string): Promise<readonly SeenToken[] | undefined> {
       const before = await stored(name);

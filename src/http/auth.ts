@@ -175,7 +175,10 @@ function unknownProject(): Response {
   return httpError(403, "This server has no project with the name in the token. Add it to TARGETING_MCP_ACCESS_FILE.");
 }
 
-/** Compares all tokens in constant time, so that the response time reveals nothing. */
+/**
+ * Returns a function that finds the entry of a token. It compares all tokens in constant time, so that the response
+ * time reveals nothing about them.
+ */
 export function tokenFinder(tokens: readonly AccessToken[]): (token: string) => AccessToken | undefined {
   const known = tokens.map((one) => ({ one, digest: digestOf(one.token) }));
   return (token) => {

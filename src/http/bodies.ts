@@ -19,7 +19,7 @@ const MAX_MESSAGES = 20;
  */
 const REST_MS = 1000;
 
-/** A body that arrives within this many milliseconds does not count as unfinished. */
+/** Only a body that has not arrived after this many milliseconds counts towards MAX_UNFINISHED. */
 const SOON_MS = 100;
 
 const MAX_UNFINISHED = 64;
@@ -31,7 +31,8 @@ const INVALID_REQUEST = -32_600;
 const PARSE_ERROR = -32_700;
 
 /**
- * Bodies of at least this many bytes are parsed one after another, because parsing needs about ten times their size.
+ * Bodies of at least this many bytes are parsed one after another, because parsing one takes memory of about ten times
+ * its size.
  */
 const LARGE_BODY = 1_048_576;
 const MAX_LARGE_BYTES = 2 * LARGEST_BODY;
@@ -184,8 +185,8 @@ interface Waiting {
 }
 
 /**
- * Limits the total size of large bodies in memory. Callers take turns. The bodies of one caller may use at most half of
- * it, but a single body is always allowed.
+ * Limits the total size of large bodies in memory to `mostBytes`. Callers take turns. The bodies of one caller may use
+ * at most half of `mostBytes`, but a single body is always allowed.
  */
 export function largeBodies(mostBytes: number) {
   const waitingOf = new Map<string, Set<Waiting>>();

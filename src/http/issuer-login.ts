@@ -17,8 +17,8 @@ const LOGIN_MS = 600_000;
  */
 const LONGEST_REFRESH_TOKEN = 4000;
 /**
- * The limits for requests that come back from the login page. Each causes a request to the authorization server, even
- * if its code is invented.
+ * The limits for returns from the login page of the authorization server. Each return causes a request to that server,
+ * even if its code is forged.
  */
 const BACK: Cap = { atOnce: 32, aMinute: 60, ofOne: 4, ofOneAMinute: 30 };
 const CHECKS: Cap = { atOnce: 8, aMinute: Number.POSITIVE_INFINITY, ofOne: 8, ofOneAMinute: Number.POSITIVE_INFINITY };
@@ -204,7 +204,10 @@ function usedOnce(now: () => number) {
   };
 }
 
-/** Limits for work: in all and for one network address, each for work at the same time and for work per minute. */
+/**
+ * Limits for work: how much may run at the same time and how much may start in a minute, in all (`atOnce`, `aMinute`)
+ * and for one network address (`ofOne`, `ofOneAMinute`).
+ */
 interface Cap {
   readonly atOnce: number;
   readonly aMinute: number;

@@ -42,8 +42,8 @@ const CLOCK_TOLERANCE_S = 5;
 const LONGEST_ID = 2000;
 
 /**
- * The ID of a caller. Refuses unpaired surrogates, which a store may replace so that different IDs become equal, and
- * control characters, which it may be unable to store.
+ * The ID of a caller. Unpaired surrogates are refused, because a store may replace them, and different IDs would become
+ * equal. Control characters are refused, because some stores cannot store them.
  */
 const callerId = z
   .string()
@@ -78,7 +78,8 @@ export function jwtVerifier(options: JwtOptions, problem: KeysProblem = () => un
 }
 
 /**
- * Throws if a token is invalid with any key. This needs no keys, so that such a token causes no request to the issuer.
+ * Throws if a token is invalid no matter which key has signed it. This check needs no keys, so such a token causes no
+ * request to the issuer.
  */
 function refuseAtSight(token: string, { issuer, audience, kind = "access" }: JwtOptions): void {
   const { typ, alg } = decodeProtectedHeader(token);

@@ -28,7 +28,10 @@ export interface SessionCall {
   readonly request: Request;
   readonly outgoing: ServerResponse;
   readonly body: unknown;
-  /** The caller who opened the session, with their rights. Only requests with the same caller and rights may use it. */
+  /**
+   * The caller of this request, with their rights. A session accepts only requests with the caller and the rights that
+   * opened it.
+   */
   readonly authInfo: AuthInfo;
   readonly caller: string;
   /** Aborted when the session must end. */

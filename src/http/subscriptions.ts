@@ -4,21 +4,22 @@ import type { Clock } from "../platform/clock.ts";
 
 interface Subscriber {
   readonly parts: ServerParts;
-  /** Aborted by the caller of this module to end the stream, and also when the stream has ended. */
+  /** Aborted to end the stream, or once the stream has ended. */
   readonly over: AbortController;
   readonly open: (message: unknown) => Promise<Response>;
   readonly isLetIn: () => Promise<boolean>;
 }
 
 /**
- * The most notifications that wait because a client reads slowly. More are skipped. A later one then reports the newer
- * state.
+ * The maximum number of notifications that wait for a client that reads slowly. While so many wait, no others are
+ * added. A later check of the run sends its newest state.
  */
 const MAX_WAITING = 16;
 
 /**
- * Returns a function that opens a stream of notifications: that of the SDK, with the accepted runs added to its
- * acknowledgement, and with notifications about these runs. The stream ends when the caller loses access.
+ * Returns a function that opens a stream of notifications. It is the stream of the SDK with two additions: the
+ * acknowledgement names the accepted runs and tasks, and notifications about these are sent. The stream ends when the
+ * caller loses access.
  */
 export function runSubscriptions(clock: Clock) {
   const watcher = runWatcher(clock);
