@@ -160,7 +160,7 @@ export async function answerCall(
       inView: views !== undefined && mayDecideInView(services),
       asTask,
       ...progressOf(call, log),
-      // The large object is last, because adding fields to it is slow.
+      // `services` is spread last, because adding fields to an object with so many fields is slow.
       ...services,
     };
     const run = (reply?: Reply): Promise<ToolOutcome> =>
@@ -202,8 +202,8 @@ export async function answerCall(
 }
 
 /**
- * Returns texts from the call and from the settings. Error messages may quote these without marks, unlike texts from
- * files.
+ * Returns texts from the call and from the settings. Error messages may quote these without <untrusted> marks, unlike
+ * texts from files.
  */
 function ownTexts(given: unknown, { allowedDirs }: Pick<ToolServices, "allowedDirs">): readonly string[] {
   const texts = isJsonObject(given) ? Object.values(given).filter((value) => typeof value === "string") : [];
@@ -405,7 +405,7 @@ class RootsNeeded extends Error {}
 
 /**
  * Reads the roots of a client. In protocol version 2026-07-28, the repeated call contains them. In earlier versions,
- * the client is asked during the call.
+ * the client is asked during the call. Undefined if the client offers no roots or the server ignores them.
  */
 function rootsOf(call: ServerContext, server: McpServer, guard: (() => Promise<RootGuard>) | undefined) {
   const modern = declaredIn(call);

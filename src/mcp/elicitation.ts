@@ -36,7 +36,7 @@ interface SealedOpening extends Pick<SealedQuestion, "tool" | "input"> {
 export type QuestionSeal = RequestStateCodec<SealedQuestion | SealedOpening>;
 
 /**
- * Creates the codec that signs the data of questions. It accepts a reply only from the client that was asked. The key
+ * Creates the codec that signs the data of questions. It accepts a reply only from the caller that was asked. The key
  * needs at least 32 bytes.
  */
 export function questionSeal(key: Uint8Array): QuestionSeal {
@@ -64,7 +64,7 @@ export interface Declaring {
 }
 
 /**
- * Returns whether a client can show forms. A client that supports questions but names no modes can. `server` knows the
+ * Returns whether a client can show forms. If the client declares elicitation without modes, it can. `server` knows the
  * capabilities that clients of 2025 declared when they connected.
  */
 export function canAsk(call: Declaring, server?: McpServer): boolean {
@@ -102,7 +102,7 @@ export function declaredIn({ mcpReq }: Declaring): unknown {
   return envelope[CLIENT_CAPABILITIES_META_KEY];
 }
 
-/** The person's decision. "closed": none was made, for example because the host has no person. */
+/** The person's decision. "closed": there is none, for example because nobody uses the host interactively. */
 export type ElicitationResult = "yes" | "no" | "closed";
 
 const form = z.looseObject({

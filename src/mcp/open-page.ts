@@ -64,8 +64,8 @@ export function pageOpener({ call, server, mayAsk, redactor }: Opening) {
       return "page";
     },
     /**
-     * Continues a call that the client has repeated with the reply to a question of these functions. Undefined for any
-     * other call.
+     * Continues a call that the client has repeated with its reply to a request to open the page or to show a form.
+     * Undefined for any other call.
      */
     goOn(asked: AskedCall, context: ToolContext): Promise<ToolAnswer | RunQuestion> | undefined {
       const reply = openingReply(call, asked);

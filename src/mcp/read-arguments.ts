@@ -128,9 +128,10 @@ function isNothing(name: string, given: JsonObject): boolean {
 }
 
 /**
- * Returns an item without `null` where it means "not set". Some hosts send `null` for every field that is not set. So
- * if a field has `null` but does not allow it, all `null` of the item are removed. Such a host can send the text `[]`
- * where it really means `null`.
+ * Removes `null` from an item where it means "not set": some hosts send `null` for every field that is not set. They
+ * are recognized by a `null` in an optional field that does not allow it; then `null` is removed from all optional
+ * fields of the item. Such a host may also send the text `[]` for `null`, so the text becomes `null` in fields that
+ * allow `null`.
  */
 function itemFields(item: JsonObject, form: JsonObject, root: JsonObject): JsonObject {
   const { properties, required, additionalProperties } = form;

@@ -176,8 +176,8 @@ function simplifiedObject(node: JsonObject): JsonObject {
 }
 
 /**
- * Returns whether a keyword says nothing new: the bounds of `z.int()`, or empty `additionalProperties` and
- * `properties`.
+ * Returns whether a keyword can be omitted, because it restricts nothing: the bounds of `z.int()`, or an empty
+ * `additionalProperties` or `properties`.
  */
 function saysNothing(keyword: string, value: unknown): boolean {
   if (keyword === "minimum") return value === Number.MIN_SAFE_INTEGER;

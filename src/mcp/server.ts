@@ -46,7 +46,7 @@ export function createMcpServer(parts: ServerParts, era: "legacy" | "modern", ca
       name: "targeting-mcp",
       title: "Targetings and events",
       version: parts.version,
-      // The client has the icons already from the list of tools, so the answer to a single call does not repeat them.
+      // The client gets the icons with the list of tools, so the answer to a single call over HTTP omits them.
       ...(one === undefined && { icons: ICONS }),
     },
     {
@@ -177,7 +177,10 @@ const PNG =
   "6YIyg5yYj83sKmNB7S9LAoXVfluqHYXsKEPQUMkBH7dltqXN+VjWh5K9YAkVuKAXQTMfKi4ZdUIVjA2r7H9wJjhSn0WDnB+hRwuhudj2OZAwqjDE" +
   "ON4w+LCSsKywxrjgsPpwFPFcwiF9T+wNXQrVwdGwaCcAAAAASUVORK5CYII=";
 
-/** Only one size, because in protocol version 2026-07-28 every answer repeats the icons. */
+/**
+ * Only one size, because in protocol version 2026-07-28 the icons are part of every answer, except the answers to
+ * single calls over HTTP.
+ */
 const ICONS: Icon[] = [{ src: `data:image/png;base64,${PNG}`, mimeType: "image/png", sizes: ["48x48"] }];
 
 /**
