@@ -40,7 +40,7 @@ const SHEET_USAGE = "[--sheet S] [--columns JSON] [--encoding E]";
 
 const NO_MIGRATE = { flag: "no-migrate", toggle: true, meaning: "does not update the tables of the store" } as const;
 
-/** Commands that CI uses. Their exit code 2 means that something would change, so wrong usage is 1. */
+/** Commands that CI uses. Exit code 2 means that something would change, so wrong usage exits with 1. */
 const ONE_WORD_IN_CI = { mostWords: 1, wrongUsage: 1 };
 
 const COMMANDS: Readonly<Record<string, Command>> = {
@@ -172,7 +172,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   drift: {
     usage: `drift FILE [--targeting T] [--fresh] ${SHEET_USAGE}`,
-    meaning: "shows what differs from the file's base, or without a base from the file; same exit codes as plan",
+    meaning: "shows what differs from the file's base (without a base: from the file); same exit codes as plan",
     options: [TARGETING, FRESH, ...SHEET],
     ...ONE_WORD_IN_CI,
     run: async (line) => (await import("./commands/plan.ts")).runDrift(line),
@@ -222,7 +222,7 @@ function print(text: string): number {
 
 try {
   process.exitCode = await main(process.argv.slice(2));
-  // All output is written first. Open sockets and timers would keep the process alive.
+  // Ends the process after all output is written. Open sockets and timers would otherwise keep it alive.
   process.stdout.write("", () => process.exit());
 } catch (thrown) {
   if (!(thrown instanceof SettingsError)) throw thrown;

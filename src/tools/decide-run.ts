@@ -50,7 +50,7 @@ function nothingToDecide(): ToolError {
   );
 }
 
-const STALE = "the run is no longer as it was when this was asked";
+const STALE = "the run has changed since this approval was requested";
 
 /**
  * Starts the work that a person approved, and only once, even if several processes try. Returns "stale" if it would now

@@ -362,8 +362,9 @@ export function checksOf(arrived: readonly SandboxEvent[], given: InspectInput):
 }
 
 const ROUNDS_NOTE =
-  "Some expected events arrived repeatedly: inOrder needs one such sequence (with count, all of one event before the " +
-  "next). To check every repetition, list the events in expect once per repetition, without count.";
+  "Some expected events arrived repeatedly. inOrder only checks that they arrived once in this order (with count: all " +
+  "of one event before the next). " +
+  "To check every repetition, list the events in expect once per repetition, without count.";
 
 function usersWith(
   arrived: readonly SandboxEvent[],

@@ -115,7 +115,7 @@ function earlierCallNotes({ going, ended }: EarlierRuns<EventRun>): readonly str
   const { runId, status, open } = ended;
   const left = open ? `; resume_run {"runId":"${runId}"} would have sent only what was left` : "";
   return [
-    `the same call was made before and ended ${status} (run ${runId}); this is a new run of all its events, and counts only those of this call${left}`,
+    `the same call was made before and ended ${status} (run ${runId}); this is a new run of all its events, and the counts are of this run alone${left}`,
   ];
 }
 

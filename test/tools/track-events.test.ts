@@ -293,7 +293,7 @@ test("the same call after a run with nothing left to send says that it counts on
   expect(second.structured).toMatchObject({ counts: { items: 2, succeeded: 1, failed: 1 } });
   expect(second.text).toContain(
     `he same call was made before and ended partial (run ${first.structured.runId}); ` +
-      "this is a new run of all its events, and counts only those of this call.",
+      "this is a new run of all its events, and the counts are of this run alone.",
   );
   expect(sandbox.events()).toHaveLength(2);
 });
