@@ -81,8 +81,8 @@ export async function checkSameName(
 }
 
 /**
- * Returns the targeting that the arguments name, as it was seen before. Throws a ToolError with candidates if the name
- * is unknown or ambiguous.
+ * Returns the targeting that the arguments name, as it was seen before. Undefined if they name none. Throws a ToolError
+ * with candidates if the name is unknown or ambiguous.
  */
 export async function findSeenTargeting(
   { targetingId, targetingName }: TargetingReference,
@@ -296,7 +296,10 @@ export function sheetArguments({ encoding, sheet, columns, separator, fillDown }
   };
 }
 
-/** Opens the file of a call, which excludes the arguments in `beside`. If time allows, detects how to read a sheet. */
+/**
+ * Opens the file of a call. Undefined if the call has none. Throws a ToolError if the call has both a file and one of
+ * the arguments in `beside`. Detects how to read a sheet, unless the call must be answered before that is done.
+ */
 export async function openedFile(
   given: FileArguments,
   beside: Readonly<Record<string, unknown>>,

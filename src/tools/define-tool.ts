@@ -16,7 +16,7 @@ import type { HalfPair } from "../settings/environment.ts";
 /** The toolset of a tool. A tool of `either` is listed if at least one of the two toolsets is on. */
 export type Toolset = "targeting" | "events" | "either";
 
-/** What a tool may change. Decides about its annotations and whether it is listed in read-only mode. */
+/** What a tool may change. This determines the tool's annotations, and whether it is listed in read-only mode. */
 export type Effect =
   | "reads"
   | "adds"

@@ -41,8 +41,8 @@ async function findEmpty(targetingId: string, context: ToolContext): Promise<Emp
 }
 
 /**
- * Counts the empty options, and separately the groups that are empty after them. `get_targeting` counts only the
- * former, so the numbers can be compared.
+ * Returns a sentence with two counts: the empty options, and the groups that have only empty sub-options.
+ * `get_targeting` shows only the first count, so the two answers can be compared.
  */
 function countedWords(found: ReturnType<typeof emptyOptions>): string {
   const groups = found.filter((option) => !isEmpty(option)).length;

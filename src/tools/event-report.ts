@@ -199,7 +199,10 @@ function uncertainOf(state: EventRunState): number {
   return uncertain.reduce((sum, { count }) => sum + count, 0);
 }
 
-/** If no more events than this would fail, the answer names all of them, so it has no next step for seeing them. */
+/**
+ * If no more events than this would fail, and they did not come from a file, the answer names all of them. So it needs
+ * no next step that shows them.
+ */
 const MOST_EXAMPLES = 20;
 
 interface Sending {
@@ -241,8 +244,8 @@ export function checkNoEventDryRun(run: Run, cannot: string): void {
 const UIDS_KEPT = 2000;
 
 /**
- * Returns the report of a run of events. Failed and uncertain events get their `uid`, which is read from `source` or
- * from the stored input.
+ * Returns the report of a run of events. Events that failed, were not applied or have an unknown result are shown with
+ * their `uid`, which is read from `source` or from the stored input.
  */
 export async function eventRunReport(
   run: EventRun,

@@ -43,8 +43,8 @@ const MAX_PLANS = 100;
 type KnownPlans = Map<string, NotAllowed | undefined>;
 
 /**
- * Returns the check before a run is executed: whether the settings and the current rights of its caller allow what it
- * changes.
+ * Returns the function that checks, before a run is executed, whether the settings and the current rights of the run's
+ * caller allow what it changes.
  */
 export function executionGuard(parts: GuardParts): MayExecute {
   const plans: KnownPlans = new Map();

@@ -161,8 +161,8 @@ type Kind = (typeof KINDS)[number];
 const place = z.strictObject({ shown: z.record(z.enum(KINDS), z.int().min(0)), seen: z.string().optional() });
 
 /**
- * Compares the Context IDs of two options. Returns counts and a page of Context IDs. Those that only one option has
- * come first.
+ * Compares the Context IDs of two options. Returns counts and a page of Context IDs. Context IDs that both options have
+ * are only counted, unless `withShared` is set.
  */
 async function compareOptions(
   optionId: string,

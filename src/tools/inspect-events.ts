@@ -88,7 +88,10 @@ export const inspectEvents = {
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
 const LOOKED_AT = 100_000;
-/** An index above those of all users, so that the next page names no users. At most this many events are checked. */
+/**
+ * A user index for the next page that is above that of every user, so that the page names no users. There are at most
+ * as many users as checked events.
+ */
 const AFTER_ALL_USERS = LOOKED_AT;
 
 /** Returns the events that a sandbox received, with the results of the checks. */
@@ -187,8 +190,8 @@ function checkedOf(
 }
 
 /**
- * Returns a function that tells whether a kind of wrong events is what the call asks for: with the requested verdict,
- * and with the requested name or a probable misspelling of it.
+ * Returns a function that tells whether the call asks for a kind of wrong events: whether the kind has the requested
+ * verdict, and the requested name or a probable misspelling of it.
  */
 function isAskedFor({ eventName, verdict }: InspectInput) {
   return (kind: WrongKind): boolean =>
@@ -244,9 +247,9 @@ function instant(since: string | number | undefined): number | undefined {
 }
 
 /**
- * The content of a cursor. The next page ends before the event with the number `before`. If the sandbox has deleted
- * events since (`dropped` differs), the cursor is invalid. `user`: the index of the user at which the next page begins
- * to name users who do not meet everything.
+ * The content of a cursor. The next page ends before the event with the number `before`. `dropped`: how many events the
+ * sandbox had deleted; if it has deleted more since, the cursor is invalid. `user`: the next page continues the list of
+ * users who do not meet all expectations at the user with this index.
  */
 const position = z.object({
   before: z.int().min(0),
@@ -272,8 +275,8 @@ function pageOf(
 }
 
 /**
- * Reads a cursor. Throws a ToolError if it belongs to another query. For a cursor that continues a list of users, the
- * checks are a part of the query.
+ * Reads a cursor. Throws a ToolError if the cursor belongs to another query, or if the sandbox has deleted events
+ * since. For a cursor that continues a list of users, the checks are a part of the query.
  */
 function readPosition(
   cursor: string,
@@ -381,8 +384,8 @@ function byUser(arrived: readonly SandboxEvent[], uids: ReadonlySet<string>) {
 }
 
 /**
- * Returns, for each expectation, how many users have such an event (`users`), of how many. Empty if the events are of
- * one user.
+ * Returns for each expectation how many users have such an event (`users`), and how many users there are (`ofUsers`).
+ * Empty if there are fewer than two users.
  */
 function sharesOf(arrived: readonly SandboxEvent[], expect: NonNullable<InspectInput["expect"]>) {
   const all = new Set(arrived.flatMap(({ uid }) => uid ?? []));

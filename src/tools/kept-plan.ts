@@ -96,7 +96,7 @@ export function requestsFor(
   return facts.foreseen ?? requestsOf(changesOfDocument(document));
 }
 
-/** Returns the changes of a stored plan. The state of the service when it was made is not included. */
+/** Returns the changes of a stored plan, without the state that the service had when the plan was made. */
 export function changesOfDocument({ plan, wayBack }: PlanDocument): PlannedChanges {
   const further = wayBack?.further.map((one) => asPlanned(one, undefined)) ?? [];
   return { ...asPlanned(plan, undefined), further };

@@ -213,7 +213,10 @@ function keyOf({ step: { option } }: FoundOption, sortBy: "contextCount" | "name
   return [sortBy === "name" ? name : contextCount, createdAt, _id];
 }
 
-/** Compares options by ID, which sorts them by creation, because an ID begins with its time. */
+/**
+ * Compares two options by creation time, then by ID (`[createdAt, _id]`). Without creation times, the order is the
+ * same, because an ID begins with the time of creation.
+ */
 function byCreation(one: readonly [string, string], other: readonly [string, string]): number {
   return byCodePoints(one[0], other[0]) || byCodePoints(one[1], other[1]);
 }
@@ -335,7 +338,7 @@ export interface OptionsQuery extends Wanted {
   readonly sortBy: "contextCount" | "name" | undefined;
 }
 
-/** How options are listed. `fresh`: Context IDs are read from the service even if they are stored. */
+/** How options are listed. `fresh`: Context IDs are read from the service, even if this server has stored them. */
 export interface ListForm extends PageAsked {
   readonly detail: "concise" | "detailed";
   readonly fresh: boolean | undefined;

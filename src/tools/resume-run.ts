@@ -321,7 +321,7 @@ const made = z.object({ kind: z.literal("targeting-mcp-plan") });
 const undoArguments = z.object({ runId: z.string() });
 
 /**
- * Makes a plan again whose making was cut off when the server stopped. If it was made already, only stores what is
+ * Makes a plan again if the server stopped while it made the plan. If the plan was made already, only stores what is
  * missing.
  */
 export async function resumePlanning(header: ChangeHeader, context: ToolContext): Promise<ToolAnswer> {

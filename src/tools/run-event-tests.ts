@@ -253,8 +253,8 @@ export async function runApprovedTests(
 }
 
 /**
- * What the confirmation token is valid for. The text is the same for all tests, because the run ID in the token says
- * which.
+ * The digest in the confirmation tokens for event tests. It is the same for all tests, because the run ID in the token
+ * identifies the tests.
  */
 const LIVE_TESTS = "live tests";
 

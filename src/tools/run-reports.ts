@@ -343,12 +343,15 @@ export async function undoNoteOf(run: Run, context: ToolContext): Promise<string
     runId,
     hasChanged: created + changed + deleted + gone + run.state.inDoubt().size > 0,
     until: createdAt + keep.days * DAY_MS,
-    // Runs that store what they removed stay stored even if there are more runs than the maximum.
+    // A run that stores what it removed is not deleted when the caller has more than `keep.runs` runs.
     mostRuns: deleted + gone > 0 ? undefined : keep.runs,
   });
 }
 
-/** Returns the error for undoing a run that is not stored. It says whether the run is older than runs are kept. */
+/**
+ * Returns the error for undoing a run that is not stored. The time in the run ID shows whether the run was too old to
+ * be kept, or there never was such a run.
+ */
 export function notKept(runId: string, { keep, clock }: Pick<ToolContext, "keep" | "clock">): ToolError {
   const kept =
     `finished runs are kept for ${keep.days} days (TARGETING_MCP_KEEP_DAYS), and the last ${keep.runs} of each caller ` +

@@ -163,7 +163,7 @@ async function undoPlanOf(runId: string, context: ToolContext) {
   const api = changesOf(context).api();
   const { doneByRun, undoes = runId, ...more } = await doneOf(runId, api, context);
   const targetings = targetingsIn(await doneByRun());
-  // Computed again when the plan is made, so that no copy of these changes is in memory next to the plan.
+  // The changes are computed again here. Otherwise they would take up memory until the plan is made.
   const make = async (signal: AbortSignal): Promise<PlannedUndo> =>
     planUndo(
       await doneByRun(),
@@ -222,7 +222,7 @@ function byUndo(runId: string) {
   return { plannedBy: "undo_run", undoes: runId } as const;
 }
 
-/** Stores an undo plan. A plan without changes is only stored if it was made for an existing run. */
+/** Stores an undo plan. A plan without changes is stored only if its run (`earlier`) already exists. */
 async function storeUndoPlan(
   runId: string,
   { rows, already, isEmpty, document, changes, text }: PlannedUndo,
@@ -260,7 +260,7 @@ async function undoable(runId: string, context: ToolContext): Promise<ChangeRun>
 
 /**
  * Returns what can still be undone of a run that was undone before: changes that its undo left, or the changes of a
- * later run that undid this undo and so made them again.
+ * later run that undid this undo and so made them again. Throws a ToolError if nothing is left to undo.
  */
 async function undoableAgain(run: ChangeRun, context: ToolContext): Promise<Undoable> {
   const { runId } = run.header;

@@ -27,7 +27,9 @@ export async function confirmationIn(
   );
 }
 
-/** Throws a ToolError if a token has expired, or if `confirm` is `strict` now and no token is accepted. */
+/**
+ * Throws a ToolError if a token has expired, or if `confirm` is now `strict`, so that tokens are no longer accepted.
+ */
 export function checkCounts({ expiresAt }: Confirmation, { clock, confirm }: ToolContext): void {
   const leftMs = expiresAt - clock.now();
   // More time left than a token is ever valid: the clock was ahead when the token was issued. Such a token is refused.
@@ -116,7 +118,10 @@ export interface InView {
 
 type Sealing = Pick<ToolContext, "sealKey" | "caller">;
 
-/** Returns whether a person may decide in a view. Only the client's host can keep the model from deciding there. */
+/**
+ * Returns whether a person may decide in a view. Only the client's host can keep the model from deciding there. So in
+ * strict mode, `trustViews` must be set.
+ */
 export function mayDecideInView({ confirm, trustViews }: Pick<ToolServices, "confirm" | "trustViews">): boolean {
   return confirm !== "strict" || trustViews;
 }

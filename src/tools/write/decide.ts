@@ -88,7 +88,7 @@ export type Refused =
 
 /**
  * What became of a decision. "decided": there was another one before. "changed": the current effect is not the one that
- * the person saw. "stale": the run would do something else now.
+ * the person saw. "stale": the run would do something else now. "expired": the decision came too late.
  */
 export type Outcome =
   | { readonly is: "done"; readonly run?: Run }

@@ -27,7 +27,7 @@ import { applySteps, type Given, planInTime, unstartedReport } from "./planned.t
 
 interface Shown {
   readonly plan: Plan;
-  /** Returns the plan without the failures that were predicted. If it is applied, the service decides what fails. */
+  /** Removes the predicted failures from `plan` and returns it. When it is applied, the service decides what fails. */
   readonly withoutPredictions: () => Plan;
   readonly notes: readonly string[];
 }

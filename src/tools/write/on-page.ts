@@ -39,7 +39,10 @@ export function tokenInstead(
 }
 
 const PAGE_WAIT_MS = 24 * 3_600_000;
-/** How often a waiting call looks for a decision, in milliseconds, which another process may have stored. */
+/**
+ * A waiting call checks for a decision after each pause of this many milliseconds. Another process may have stored the
+ * decision.
+ */
 const LOOK_MS = 100;
 
 export async function keepWaiting(header: ChangeHeader, plan: Plan, context: ToolServices): Promise<void> {

@@ -208,8 +208,9 @@ function applyStep(runId: string): string {
 }
 
 /**
- * Returns the answer if nobody approved or declined. A run that waits is stored, so that a later reply can start it. If
- * the client closed the question, perhaps no person saw it. Then no run is stored, and the call has to be made again.
+ * Returns the answer if nobody approved or declined. If the call had to be answered first ("unanswered"), the run is
+ * stored, so that a later reply can start it. If the client closed the question, perhaps no person saw it. Then no run
+ * is stored, and the call has to be made again.
  */
 export async function undecided(
   { call, bytes }: Given,
@@ -358,8 +359,8 @@ const OPTION_TOOLS: ReadonlySet<string> = new Set([
 const OPTIONAL_READ_LIMITS = { mostTries: 2, timeoutMs: 3000 } as const;
 
 /**
- * Returns how many options the targeting of a run has after it. Undefined unless the run changed options of exactly one
- * targeting.
+ * Returns how many options a targeting has after a run. Undefined unless the run has ended and has changed options of
+ * exactly one targeting. Also undefined if the targeting cannot be read in time.
  */
 export async function totalsAfter(
   { header, state, status }: ChangeRun,

@@ -28,6 +28,7 @@ export async function waitingRun(
 
 /**
  * Returns a run that waits for a decision in a view or on the web page: a change, or other work that needs approval.
+ * Undefined if it does not wait there.
  */
 export async function waitingOfAnyKind(
   runId: string,
@@ -39,6 +40,7 @@ export async function waitingOfAnyKind(
 
 /**
  * Returns a run that waits for a decision, no matter where: in a view, on the web page, in the client or with a token.
+ * Undefined if it does not wait; a run that has waited too long is ended.
  */
 export async function waitingAnywhere(
   runId: string,
