@@ -250,8 +250,8 @@ export function largeBodies(mostBytes: number) {
   };
   return {
     /**
-     * Waits until it is this body's turn, and reserves memory until `work` ends. Resolves to undefined if that takes
-     * more than `mostMs` milliseconds, or if `work` ends first.
+     * Waits until it is this body's turn, and reserves memory until `work` ends. Resolves to undefined if the wait
+     * takes more than `mostMs` milliseconds, or if `work` ends first.
      */
     enter(caller: string, bytes: number, mostMs: number, work: Promise<unknown>): Promise<Held | undefined> {
       return new Promise((resolve) => {

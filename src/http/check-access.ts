@@ -12,7 +12,7 @@ const ISSUER_SETTINGS = [
   "TARGETING_MCP_OAUTH_CLIENT_SECRET",
 ] as const;
 
-/** Throws a SettingsError if the settings would let in every caller, or none. */
+/** Throws a SettingsError if settings for HTTP are invalid or incomplete, or would let in every caller or none. */
 export function checkAccess({ http, environment, sources }: Settings, access: Access, host: string): void {
   const { oauth, ownKeys, accessFile } = http;
   const alone = ISSUER_SETTINGS.find((variable) => sources.get(variable) !== "default");

@@ -76,8 +76,8 @@ function sessionTable(onerror: (error: Error) => void) {
       sessions.set(session.id, session);
     },
     /**
-     * Returns the session with this ID, and marks it as used. Undefined if there is none, or if it belongs to another
-     * caller or to other rights.
+     * Returns the session with this ID, and marks it as used. Undefined if there is none, or if it was opened by
+     * another caller or with other rights.
      */
     use(id: string, { clientId, scopes }: AuthInfo): Session | undefined {
       const session = sessions.get(id);

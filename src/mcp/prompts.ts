@@ -32,7 +32,7 @@ export const PROMPTS: readonly PromptDefinition[] = [
     arguments: { targeting: TARGETING, change: { meaning: "The change, in plain words", needed: true } },
     text: ({ targeting = "", change = "" }) =>
       `Change the targeting ${quoteUntrusted(targeting)} like this: ${quoteUntrusted(change)}.\n` +
-      "1. Find it with get_targeting and look at the options that it changes with list_options.\n" +
+      "1. Find the targeting with get_targeting, and the options to change with list_options.\n" +
       "2. Make the change with as few calls as possible, each with dryRun: true first, and show me the plan.\n" +
       "3. When I agree, apply each plan with apply_plan and its runId, and tell me what failed and why.",
   },

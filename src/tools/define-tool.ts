@@ -305,7 +305,7 @@ export interface ToolContext extends ToolServices {
   readonly reply?: Reply;
 }
 
-/** If fewer milliseconds than this are left before the call must be answered, no read is started. */
+/** The minimum time for the reads of a call, in milliseconds after its arrival. It applies if `waitMs` is shorter. */
 export const LEAST_READ_MS = 1000;
 
 export type Waiting = Pick<ToolContext, "arrivedAt" | "waitMs" | "clock">;

@@ -63,8 +63,8 @@ interface SearchJob {
 const PROGRESS_INTERVAL = 500;
 
 /**
- * Reads options until `most` of them match, all were read, or the call must be answered. If the list changes meanwhile,
- * reads it again.
+ * Reads options until `most` of them match, all were read, or the call must be answered. With `countsAll`, goes on
+ * after `most` matches, to count the others. If the list changes meanwhile, reads it again.
  */
 export function searchOptions(
   api: ManagementApi,

@@ -141,8 +141,8 @@ export async function storeWaitingElsewhere(
 }
 
 /**
- * Returns a function that stores a run whose call was answered before, so that the agent's next call gets a token. In
- * strict mode, which has no tokens, the client can ask the person then.
+ * Returns a function that stores a run whose call was answered before, so that the agent's next call gets a token.
+ * Strict mode has no tokens, so the run then waits for a decision through the client.
  */
 export function tokenLater(context: ToolContext) {
   return async (header: ChangeHeader, plan: Plan): Promise<void> => {
