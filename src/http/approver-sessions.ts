@@ -53,7 +53,8 @@ export function approverSessions(of: ApproversOf & { readonly all: Projects }): 
   const shownTo = { one: viewOfProject(of), all: viewOfAllProjects(of) };
   /**
    * Returns what a person sees on the page. `who` is the name that the page shows. `caller` is the person's name in
-   * tool calls, so that they cannot approve their own changes if that is forbidden. `where` names the project.
+   * tool calls. It is needed to keep people from approving their own changes, if that is forbidden. `where` names the
+   * project.
    */
   const viewer = ({ approves, ...its }: ShownApprover, who: string, caller: string, where?: string) => {
     const except = access().requireOtherApprover ? caller : undefined;

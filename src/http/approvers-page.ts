@@ -41,7 +41,7 @@ export function approversPage(parts: PageParts): (request: Request, peer: string
   const isDue = (person: Person): person is IssuerPerson => {
     if (person.by !== "issuer" || person.checkAt === undefined) return false;
     const leftMs = person.checkAt - now();
-    // More than one interval is left only if the clock was set back. Then the check is due, too.
+    // More than CHECK_MS is left only if the clock was set back. Then the check is due, too.
     return leftMs <= 0 || leftMs > CHECK_MS;
   };
   const renewed = async (session: PageSession<Person>): Promise<Response> => {

@@ -17,8 +17,8 @@ const LOGIN_MS = 600_000;
  */
 const LONGEST_REFRESH_TOKEN = 4000;
 /**
- * The limits for returns from the login page of the authorization server. Each return causes a request to that server,
- * even if its code is forged.
+ * The limits for redirects that come back from the login page of the authorization server. Each one causes a request to
+ * that server, even if its code is forged.
  */
 const BACK: Cap = { atOnce: 32, aMinute: 60, ofOne: 4, ofOneAMinute: 30 };
 const CHECKS: Cap = { atOnce: 8, aMinute: Number.POSITIVE_INFINITY, ofOne: 8, ofOneAMinute: Number.POSITIVE_INFINITY };

@@ -70,7 +70,8 @@ export function jwtVerifier(options: JwtOptions, problem: KeysProblem = () => un
         return claimsOf(await payloadOf(token, keys, options), options);
       } catch (thrown) {
         if (thrown instanceof OAuthError || thrown instanceof IssuerUnreachable) throw thrown;
-        // If no keys were usable, an IssuerUnreachable would have been thrown before. So the token itself is invalid.
+        // If the keys could not be read, an IssuerUnreachable was thrown before. So the token itself is invalid, or no
+        // published key fits it.
         throw invalid(reasonOf(thrown));
       }
     },

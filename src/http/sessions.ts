@@ -54,7 +54,7 @@ function sessionTable(onerror: (error: Error) => void) {
     }
   }, SWEEP_MS).unref();
   /**
-   * Returns the sessions among which one must end before this caller can open another. Empty if no limit is reached.
+   * Returns the sessions of which one must be ended before this caller can open another. Empty if no limit is reached.
    */
   const crowd = (caller: string): readonly Session[] => {
     const all = [...sessions.values()];

@@ -44,7 +44,7 @@ type KnownPlans = Map<string, NotAllowed | undefined>;
 
 /**
  * Returns the function that checks, before a run is executed, whether the settings and the current rights of the run's
- * caller allow what it changes.
+ * caller allow the run's changes.
  */
 export function executionGuard(parts: GuardParts): MayExecute {
   const plans: KnownPlans = new Map();

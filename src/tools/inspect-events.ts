@@ -89,8 +89,8 @@ export const inspectEvents = {
 
 const LOOKED_AT = 100_000;
 /**
- * A user index for the next page that is above that of every user, so that the page names no users. There are at most
- * as many users as checked events.
+ * A position after the last user, so that the next page names no users. At most LOOKED_AT events are checked, so there
+ * are at most as many users.
  */
 const AFTER_ALL_USERS = LOOKED_AT;
 

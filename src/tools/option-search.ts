@@ -306,8 +306,8 @@ export function optionsAnswer<Position>(
   const fitting = (brief: BriefList | undefined): number => {
     const note = part.note ?? fullNote(wanted, wanted);
     const frame = answer([], { cursor: position && writeCursor(query, position), note, brief });
-    // The marks around the rows are not counted. The estimate for the rest is too high by about as much, so the answer
-    // fits.
+    // The <untrusted> marks around the rows are not counted. The estimate for the rest is too high by about as much, so
+    // the answer fits.
     return takeRows(all, listLines(brief), pageBudget({ around: sizeOf(frame) })).length;
   };
   // If the rows do not fit, the beginning that all IDs share is omitted.

@@ -193,8 +193,8 @@ async function openedByClient(
 }
 
 /**
- * Waits for a decision until the call must be answered. Does not wait for a task, because its client asks for the
- * status again.
+ * Waits for a decision until the call must be answered. If the call is a task, does not wait, because its client asks
+ * for the status again.
  */
 export async function waitOnPage(runId: string, context: ToolContext, after?: After): Promise<ToolAnswer> {
   if (!context.asTask) await waitWithinCall(untilDecided(runId, context), context);
