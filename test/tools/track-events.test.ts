@@ -138,7 +138,7 @@ test("autocorrect says of each event that it could not correct why", async () =>
   expect(why(dry)).toEqual(reasons);
   const sent = await answerOf(trackEvents, { events, autocorrect: true }, context);
   expect(why(sent)).toEqual(reasons);
-  expect(sent.text).toContain("Autocorrect left unknown parameters as they were");
+  expect(sent.text).toContain("Autocorrect did not rename unknown parameters");
   // The first call has autocorrected, so its answer does not advise it.
   expect(sent.text).not.toContain('"autocorrect": true');
   expect((await answerOf(trackEvents, { events }, context)).text).not.toContain("Autocorrect");
