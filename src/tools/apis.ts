@@ -31,8 +31,8 @@ export function checkSettingsComplete(toolset: Toolset, { half, blocked, managem
   throw new ToolError(
     `${halfWords(pair)}; nothing was sent`,
     `Tell the person to set ${variable}${pair.problem === undefined ? "" : " to a valid value"} where this server is started, ` +
-      `which is the env of its entry in the host's configuration${otherwise}, and to restart it; ` +
-      "targeting-mcp doctor checks it.",
+      `usually in the env of its entry in the host's configuration${otherwise}, and to restart it; ` +
+      "targeting-mcp doctor checks the settings.",
   );
 }
 

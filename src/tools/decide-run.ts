@@ -23,7 +23,7 @@ const input = () =>
 export const decideRun = {
   name: "decide_run",
   title: "Decide on a run",
-  description: "For the view of a run alone: carries the person's decision.",
+  description: "Only for the view of a run: sends the person's decision.",
   toolset: "targeting",
   effect: "changes",
   idempotent: true,
