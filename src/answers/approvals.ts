@@ -120,7 +120,7 @@ export interface EffectTargeting {
 
 /**
  * Returns what a call would change. If the number of options in the targeting is known, also returns which share of
- * them is lost.
+ * them is deleted or loses Context IDs.
  */
 export function effectOfCall(losses: readonly Loss[], objects: ChangedObjects, targeting: EffectTargeting): Effect {
   // Counted by option, because several rows of a file may change the same option.
@@ -493,7 +493,7 @@ export function approvalWords({ decision, channel, by }: Approval, reader?: stri
   return `${decision === "approved" ? "Approved" : "Declined"} ${PLACES[channel]}${by === undefined ? "" : ` by ${personWords(by, reader)}`}`;
 }
 
-/** Returns the name of a person for a text. If this person is the one who reads it (`reader`), returns "you". */
+/** Returns the name of a person for a text. If it is the name of the reader (`reader`), returns `you (NAME)`. */
 export function personWords(who: string, reader?: string): string {
   const name = approverName(who);
   return name === reader ? `you (${plain(name)})` : plain(name);

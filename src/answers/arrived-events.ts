@@ -268,7 +268,7 @@ export function reportCheck(
 ): Said {
   if (results === undefined) return { facts: {}, text: [] };
   const what = name === "order" ? "order" : "time";
-  // The other check (of order or time) reports the expectations that fail only because of it.
+  // Expectations that fail only because of the other check (of order or time) are named in its report.
   const unmet = unmetWords(expectations, expect, ({ check }) => check === undefined || check === name);
   /**
    * Returns whether the check holds for a user. The order can be right although the number or the result of some events

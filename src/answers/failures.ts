@@ -141,8 +141,8 @@ export function groupFailures(state: ReportedState, reader: Reader = "agent"): r
 const SIZE = /\b\d+(?= (?:bytes|characters) \(at most)/g;
 
 /**
- * Returns what failures must have in common to be in one group. A missing field is always one cause, although its
- * remedy depends on which other field has the value.
+ * Returns what failures must have in common to be in one group. Objects that lack the same field are one group,
+ * although their remedies differ: the value may be in different other fields.
  */
 function groupingWords(reason: Reason): { readonly remedy: string; readonly kind: string } {
   const { message, remedy } = messageFor(reason);

@@ -259,7 +259,7 @@ export function staleMessage(detail: Detail): Entry {
         "the request got no answer, so it may or may not have been applied; it was not sent again, because the object " +
         `has changed since: ${words}`,
       remedy: texts(
-        "Compare get_option or get_targeting with what you wanted. If the change is missing, make a new call. undo_run takes back " +
+        "Compare what get_option or get_targeting shows with what you wanted. If the change is missing, make a new call. undo_run takes back " +
           "what this run may have changed.",
         "Compare its current state in the web console with what you wanted.",
       ),

@@ -125,7 +125,7 @@ function resumeStep(run: ReportedRun, runId: string, causes: ReadonlySet<Cause |
   const call = callOf("resume_run", { runId });
   if (causes.has("busy")) return `${when}from any session of the same caller: ${call}`;
   if (askable(run) > 0) {
-    return `${when}${call} sends unknown and remaining items again, and reports what happened; nothing is created twice`;
+    return `${when}${call} sends the unknown and remaining items, and reports what happened; nothing is created twice`;
   }
   return `${when}${call} finishes what was not applied`;
 }
@@ -238,7 +238,7 @@ function theirInput(runId: string, failed: readonly SummarizedFailure[]): string
 const DELETIONS: ReadonlySet<string> = new Set(["delete_options", "delete_targeting"]);
 
 /**
- * Returns whether a run left the objects of this failure unchanged, because others had changed them after it was
+ * Returns whether a run stopped changing the objects of this failure, because others have changed them since it was
  * planned.
  */
 function isLeft({ tool }: ReportedRun, { errorCode, outcome }: SummarizedFailure): boolean {

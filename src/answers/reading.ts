@@ -130,9 +130,9 @@ export function savedText({ savedTo, base, counts, largest = [], option }: Saved
   const kinds = counts.groups !== undefined && `Of these: ${found.length === 0 ? none : found.join(", ")}.`;
   return lines([
     `Saved ${what}${of} to ${quoteUntrusted(savedTo)}.`,
-    base !== undefined && `Its base, which later shows what has changed since, is ${quoteUntrusted(base)}.`,
+    base !== undefined && `Its base, with which later plans find what has changed since, is ${quoteUntrusted(base)}.`,
     kinds,
-    largest.length > 0 && `The largest (ID, name, number of Context IDs):\n${fenced(largest.map(listLine))}`,
+    largest.length > 0 && `The largest (ID:number of Context IDs, name):\n${fenced(largest.map(listLine))}`,
   ]);
 }
 

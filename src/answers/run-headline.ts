@@ -253,8 +253,8 @@ function seconds(ms: number): string {
 }
 
 /**
- * The tools that ask a person before they remove something. Their answers say so even if no approval was needed;
- * answers of other tools mention only an approval that was asked for.
+ * The tools that ask a person before they remove something. Their answers have the field `approval` even if no approval
+ * was needed. Answers of other tools have it only if approval was requested.
  */
 const ASKING_TOOLS: ReadonlySet<string> = new Set([
   "delete_targeting",

@@ -101,7 +101,7 @@ export function resultSheetText({
   const what = isPart ? "only the rows with this outcome" : "the sheet with results";
   const needing = isPart && results.has("Failed") && results.has("Not applied") ? NEEDING_ROWS : "";
   const first = `Saved ${what} to ${quoteUntrusted(savedTo)}. Rows: ${counts === "" ? "none" : counts}.${needing}`;
-  if (!isOver) return `${first}\nThe run continues; rows that are not applied yet may still be.`;
+  if (!isOver) return `${first}\nThe run continues, so rows that are not applied yet may be applied later.`;
   const fix = `Next: fix the cells that Problem and How to fix describe, then: ${again}`;
   if (isDryRun) return [first, ...dryRunLines(results, { isPart, fix })].join("\n");
   if (events !== undefined) return [first, ...eventLines(events, fix)].join("\n");

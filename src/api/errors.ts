@@ -59,7 +59,7 @@ export class RejectedError extends Error {
   readonly route: string;
   readonly errorCode: string | undefined;
   readonly detail: Readonly<Record<string, unknown>> | undefined;
-  /** Text of others: messages of the validation, the target of a redirect, or the title of a proxy's page. */
+  /** Foreign text: messages of the validation, the target of a redirect, or the title of a proxy's page. */
   readonly messages: readonly string[];
   readonly setBy: string | undefined;
   constructor(

@@ -305,7 +305,7 @@ export interface RequestSequence {
 export function planRequests(work: Work): RequestSequence {
   const requests: (readonly Item[])[] = [];
   const looksAhead = work.model.options.size + work.changes.size <= MAX_LOOKAHEAD_SIZE;
-  // A change needs at most two more requests: one adds a placeholder, and one removes it.
+  // Besides its own request, a change needs at most two: one adds a placeholder, and one removes it.
   const most = 3 * work.changes.size + 3;
   while (!work.isOver() && requests.length < most) {
     const next = looksAhead ? nearest(work) : candidates(work)[0];

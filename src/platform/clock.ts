@@ -28,7 +28,9 @@ export const systemClock: Clock = {
   },
 };
 
-/** Returns the ID of the start of this machine. Outside Linux, returns the name of the machine. */
+/**
+ * Returns the boot ID of this machine, which changes with each start. Outside Linux, returns the name of the machine.
+ */
 function machineId(): string {
   try {
     return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();

@@ -51,8 +51,8 @@ export const LIMITS = {
 } as const satisfies Record<string, Limit>;
 
 /**
- * The largest body that this program sends, in bytes. It is below "8 MB" for both meanings of MB (1,000,000 and
- * 1,048,576 bytes).
+ * The largest body that this program sends, in bytes. It does not exceed "8 MB", whether MB means 1,000,000 or
+ * 1,048,576 bytes.
  */
 export const OWN_BODY_BYTES = 8_000_000;
 

@@ -149,7 +149,8 @@ export function ulidSource(now: () => number, random: () => number): () => strin
   return () => {
     const time = Math.max(now(), lastTime);
     if (time !== lastTime || !increment(tail)) {
-      // The random part cannot be increased any more, so the ID gets the next millisecond.
+      // If the time has not changed, the random part cannot be increased any more. The ID then gets the next
+      // millisecond.
       lastTime = time === lastTime ? time + 1 : time;
       letters.write(encodeTime(lastTime), "latin1");
       for (let place = 0; place < tail.length; place += 1) tail[place] = Math.floor(random() * 32);
