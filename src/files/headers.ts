@@ -167,8 +167,14 @@ export function isWhole(header: Header, { required }: ValidColumns): boolean {
   return required.every((group) => group.some((column) => header.at(column) >= 0));
 }
 
+/** Returns how many known columns a header has. "Targeting" does not count: it may also stand above other headings. */
 export function columnCount({ names }: Header): number {
-  return names.filter((name) => name !== "").length;
+  return names.filter((name) => name !== "" && name !== "targeting").length;
+}
+
+/** Returns how well a row can be read as a header: by its known columns, and then by whether it has Context IDs. */
+function headerRank(header: Header): number {
+  return 2 * columnCount(header) + Math.min(header.contextsAt.length, 1);
 }
 
 /**
@@ -190,8 +196,8 @@ export function headerOfTwo(
     return plainHeading(above) !== plainHeading(below) && columnCount(read([both])) > 0 ? both : below;
   });
   const header = read(cells);
-  const most = Math.max(columnCount(read(upper)), columnCount(read(lower)));
-  return isWhole(header, shape) && columnCount(header) > most ? cells : undefined;
+  const most = Math.max(headerRank(read(upper)), headerRank(read(lower)));
+  return isWhole(header, shape) && headerRank(header) > most ? cells : undefined;
 }
 
 /**
@@ -370,10 +376,17 @@ const RULER = /^(?:'?[:|=+-]{3,})?$/;
 
 /**
  * Returns whether a row only explains the columns, as in templates, so that it is skipped: with rules, an example,
- * types, "required" or a drawn line.
+ * types, "required" or a drawn line. Also if it is a last line of the header, which repeats the name's heading and
+ * another one (as cells that are merged downwards do).
  */
-export function isHintRow(cells: readonly string[], { names, at }: Header): boolean {
+export function isHintRow(
+  cells: readonly string[],
+  { names, at, cells: headings }: Header & { readonly cells: readonly string[] },
+): boolean {
   if (cells.every((cell) => RULER.test(cell.trim()))) return true;
+  const isRepeated = (cell: string, column: number): boolean =>
+    names[column] !== "" && cell.trim() !== "" && ` ${headings[column]?.trim()}`.endsWith(` ${cell.trim()}`);
+  if (isRepeated(cells[at("name")] ?? "", at("name")) && cells.filter(isRepeated).length > 1) return true;
   const name = (cells[at("name")] ?? "").trim();
   if (EXAMPLE.test(name) || RULE.test(name)) return true;
   const filled = cells.flatMap((cell, column) => (names[column] === "" || cell.trim() === "" ? [] : [cell.trim()]));

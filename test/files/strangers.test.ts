@@ -242,6 +242,32 @@ describe("rows of text files", () => {
     expect((await read("a.csv", content)).rows).toHaveLength(2);
   });
 
+  test.each([
+    ["Spring,,,,\nOption,,Context ID,,\nName,Group,1,2,Note\nOne,Top,a,c,n\nTwo,Top,b,,\n", ["a", "c"]],
+    ["Stammdaten,,,Targeting\nOption,,Kontakt,Kontext\nName,Gruppe,,IDs\nOne,Top,K,a|c\nTwo,Top,K,b\n", ["a", "c"]],
+    ["타게팅,,,\n옵션,,컨텍스트,\n옵션명,그룹,ID,개수\nOne,Top,a,1\nTwo,Top,b,1\n", ["a"]],
+    ["옵션명,그룹,타게팅,\n,,컨텍스트 ID,\n,,1,2\nOne,Top,a,c\nTwo,Top,b,\n", ["a", "c"]],
+    ["옵션명,그룹,타게팅,\n옵션명,그룹,컨텍스트 ID,\n옵션명,그룹,1,2\nOne,Top,a,c\nTwo,Top,b,\n", ["a", "c"]],
+  ])("a header on three lines is read, with its title or without: %j", async (content, first) => {
+    const { rows, notes, groups } = await read("a.csv", content);
+    expect(rows).toEqual([
+      ["One", ...first],
+      ["Two", "b"],
+    ]);
+    expect(groups).toEqual(["Top", "Top"]);
+    expect(notes).toContain("with the header on line 3");
+  });
+
+  test("a last line of the header that repeats its other headings is no option", async () => {
+    const content = "옵션,,타게팅,\n이름,그룹,키워드,\n이름,그룹,첫째,둘째\nOne,Top,a,\nTwo,Top,b,\n";
+    const { rows, notes } = await read("a.csv", content);
+    expect(rows).toEqual([
+      ["One", "a"],
+      ["Two", "b"],
+    ]);
+    expect(notes).toContain("line 3 skipped as a row of hints or notes");
+  });
+
   test("two columns with one heading are refused with a remedy that works", async () => {
     const refused = read("a.csv", "Option,Context IDs,,Option,Context IDs\nOne,a,,Two,b\n");
     await expect(refused).rejects.toMatchObject({ remedy: expect.stringMatching(/^Delete all but one/) });
