@@ -502,6 +502,48 @@ describe("cells of text files", () => {
   });
 });
 
+describe("files whose name ends in .xls", () => {
+  const sheet = "옵션명\t키워드\r\n신발\ta|b\r\n모자\tc\r\n";
+  const words = "<html><head></head><body><table><tr><td>Option</td></tr></table></body></html>";
+
+  test.each([
+    ["UTF-16 with its mark", Buffer.from(`\uFEFF${sheet}`, "utf16le")],
+    ["UTF-16", Buffer.from(sheet, "utf16le")],
+    ["UTF-8", Buffer.from(sheet)],
+    ["CP949", Buffer.from("bfc9bcc7b8ed09c5b0bff6b5e50abdc5b9df09617c620ab8f0c0da09630a", "hex")],
+    ["UTF-8 with commas", Buffer.from(sheet.replaceAll("\t", ","))],
+  ])("a text in %s is read", async (_, content) => {
+    const { rows } = await read("a.xls", content);
+    // A cell of a column of single Context IDs may hold a separator.
+    expect(rows).toEqual([
+      ["신발", "a|b"],
+      ["모자", "c"],
+    ]);
+  });
+
+  test("a new workbook is read", async () => {
+    const content = rowsOf(row("Option", "Context ID"), row("One", "a"));
+    expect((await read("a.xls", workbook(content))).rows).toEqual([["One", "a"]]);
+  });
+
+  test.each([
+    ["is really a page of HTML or XML", Buffer.from(words)],
+    ["is really a page of HTML or XML", Buffer.from(`<!-- Report -->\n${words}`)],
+    ["is really a page of HTML or XML", Buffer.from(`\uFEFF${words}`, "utf16le")],
+    ["is really a page of HTML or XML", Buffer.from('<?xml version="1.0"?><Workbook></Workbook>')],
+    ["is really a page of HTML or XML", Buffer.from(`<style>td { }</style>${words}`)],
+    ["is really a page of HTML or XML", Buffer.from(`MIME-Version: 1.0\nContent-Type: multipart/related\n\n${words}`)],
+    ["is an old Excel workbook, which cannot be read", Buffer.from("d0cf11e0a1b11ae1".padEnd(1024, "0"), "hex")],
+    ["is an old Excel workbook, which cannot be read", Buffer.from("0908080000001000".padEnd(1024, "0"), "hex")],
+    ["is an old Excel workbook, which cannot be read", Buffer.from("0900040000001000".padEnd(1024, "0"), "hex")],
+  ])("what cannot be read says how to save it: %s", async (message, content) => {
+    await expect(read("a.xls", content)).rejects.toMatchObject({
+      message: expect.stringContaining(message),
+      remedy: "Open it in a spreadsheet program and save it as .xlsx or as CSV UTF-8.",
+    });
+  });
+});
+
 describe("workbooks of other programs", () => {
   test("an empty file is called that", async () => {
     await expect(read("a.xlsx", "")).rejects.toThrow("the file is empty");
