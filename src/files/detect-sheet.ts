@@ -6,6 +6,7 @@ import { BETWEEN_CONTEXTS, contextActionIn, contextsReader, oneText, splitter } 
 import { HEADINGS, type Header, headingOf, NONE, plainHeading, type ValidColumns, withoutNumber } from "./columns.ts";
 import { composedHangul, damageIn } from "./damage.ts";
 import { DelimitedReader, QuoteFault, type SheetRecord } from "./delimited.ts";
+import { checkContent } from "./foreign-content.ts";
 import { checkOneTable, columnCount, headerReader, isWhole, listed, similarHeading } from "./headers.ts";
 import {
   DELIMITERS,
@@ -228,9 +229,18 @@ export interface ContextIdList {
  * column of Context IDs, reads only that column. Throws a FileError if a header names no such column, or if the file
  * cannot be read.
  */
-export async function listedContextIds(bytes: ByteSource, maxBytes: number | undefined): Promise<ContextIdList> {
+export async function listedContextIds(
+  path: string,
+  bytes: ByteSource,
+  maxBytes: number | undefined,
+): Promise<ContextIdList> {
   const encodings = new EncodingDetector();
-  for await (const chunk of bytes()) encodings.take(chunk);
+  let isFirst = true;
+  for await (const chunk of bytes()) {
+    if (isFirst) checkContent(chunk, path);
+    isFirst = false;
+    encodings.take(chunk);
+  }
   const isWorkbook = await isArchive(bytes);
   const encoding = isWorkbook ? "utf-8" : certainEncoding(await encodings.found(bytes));
   const head = await headOfList(bytes, encoding, isWorkbook);

@@ -7,6 +7,7 @@ import { type BoundedUnit, lineLimit } from "./delimited.ts";
 import type { SheetArguments } from "./detect-sheet.ts";
 import { markUndetected, withDetectedForm } from "./detected-form.ts";
 import { findFile } from "./folders.ts";
+import { AS_XLSX, checkContent } from "./foreign-content.ts";
 import type { Encoding, Format, InputFile } from "./input-file.ts";
 import type { OpenedFile } from "./rows.ts";
 import { certainEncoding, EncodingDetector } from "./text.ts";
@@ -143,7 +144,6 @@ const OPEN_DOCUMENT = [
   "an OpenDocument spreadsheet",
   "In LibreOffice: File, Save As, Excel 2007-365 (.xlsx).",
 ] as const;
-const AS_XLSX = "Open it in a spreadsheet program and save it as .xlsx or as CSV UTF-8.";
 
 /** For unsupported file extensions: what the file is, and how to save it in a supported format. */
 const FOREIGN: Readonly<Record<string, readonly [what: string, remedy: string]>> = {
@@ -165,41 +165,13 @@ export function unknownForm(path: string, further = ""): FileError {
   );
 }
 
-/** Matches the beginning of a page, after a byte order mark. */
-const PAGE =
-  /^(?:\u00EF\u00BB\u00BF|\u00FF\u00FE|\u00FE\u00FF)?\s*(?:<(?:!doctype|!--|html|head|meta|style|body|table|\?xml)|MIME-Version:)/i;
-
-/** Returns whether a file is an Excel workbook from before 2007. Some programs write one without its usual container. */
-function isOldWorkbook(chunk: Uint8Array): boolean {
-  const [first, version = 0, length = 0, zero] = chunk;
-  if (first === 0xd0) return chunk[1] === 0xcf && chunk[2] === 0x11 && chunk[3] === 0xe0;
-  return first === 0x09 && [0, 2, 4, 8].includes(version) && [4, 6, 8, 16].includes(length) && zero === 0;
-}
-
 /**
  * Returns the format of a file. Its name decides, but a sheet is text or a workbook according to its first bytes.
  * Throws a FileError if it cannot be read.
  */
 function formatByContent(chunk: Uint8Array, named: Format, path: string): Format {
-  // Without zero bytes, a page in UTF-16 begins with the same letters.
-  const first = Buffer.from(chunk.subarray(0, 200)).toString("latin1");
-  const quoted = JSON.stringify(path);
-  if (isOldWorkbook(chunk)) {
-    if (extname(path).toLowerCase() === ".xls") {
-      throw new FileError(`${quoted} is an old Excel workbook, which cannot be read`, AS_XLSX);
-    }
-    if (named === "xlsx") {
-      throw new FileError(
-        `${quoted} is protected by a password, or is really an old Excel workbook`,
-        "Open it in Excel, remove the password (File, Info, Protect Workbook), and save it as .xlsx.",
-      );
-    }
-    throw new FileError(`${quoted} is really an old Excel workbook`, AS_XLSX);
-  }
-  if (PAGE.test(first.replaceAll("\0", ""))) throw new FileError(`${quoted} is really a page of HTML or XML`, AS_XLSX);
-  if (first.startsWith("%PDF")) throw new FileError(`${quoted} is really a PDF`, AS_XLSX);
-  if (first.startsWith("\u001F\u008B")) throw new FileError(`${quoted} is compressed`, "Unpack it first.");
-  const isArchive = first.startsWith("PK\u0003\u0004");
+  checkContent(chunk, path);
+  const isArchive = Buffer.from(chunk.subarray(0, 4)).toString("latin1") === "PK\u0003\u0004";
   if (isArchive && named === "csv") return "xlsx";
   return !isArchive && named === "xlsx" ? "csv" : named;
 }

@@ -158,7 +158,7 @@ async function listIn(
 ): Promise<{ readonly ids: readonly string[]; readonly note: string | undefined }> {
   const place = await findFile(path, await readableDirs(context));
   const { listedContextIds } = await import("../files/detect-sheet.ts");
-  const { ids, heading } = await listedContextIds(bytesAt(place), context.maxLineBytes);
+  const { ids, heading } = await listedContextIds(path, bytesAt(place), context.maxLineBytes);
   const damaged = ids.flatMap(({ line, id, isText }) => {
     const damage = damageIn(id, isText);
     return damage === undefined ? [] : [{ line, id, ...damageWords(damage) }];

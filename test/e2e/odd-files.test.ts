@@ -267,3 +267,19 @@ test("the sheet with results reads an X as the import did", async () => {
   const lines = (await readFile(saveTo, "utf8")).trim().split("\r\n");
   expect(lines.slice(1).map((line) => line.includes("Done"))).toEqual([true, true, true]);
 });
+
+test("a page of HTML or an old workbook is no list of Context IDs", async () => {
+  const { client, folder, targetingId } = await withFiles();
+  await client.callTool("bulk_add_options", { targetingId, items: [{ name: "Shoes", contexts: ["c-1"] }] });
+  for (const [name, content, words] of [
+    ["ids.xls", '<?xml version="1.0"?>\n<Workbook>\n</Workbook>\n', "is really a page of HTML or XML"],
+    ["page.txt", "<html>\n<body>\n</body></html>\n", "is really a page of HTML or XML"],
+    ["old.xls", Buffer.from("d0cf11e0a1b11ae1".padEnd(1024, "0"), "hex"), "is an old Excel workbook"],
+  ] as const) {
+    await writeFile(join(folder, name), content);
+    const items = [{ name: "Shoes", addFile: join(folder, name) }];
+    const refused = await client.callTool("update_contexts", { targetingId, items });
+    expect(textOf(refused)).toContain(words);
+    expect(refused.isError).toBe(true);
+  }
+});

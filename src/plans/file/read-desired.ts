@@ -314,7 +314,7 @@ async function listAt(
   }
   try {
     const { listedContextIds } = await import("../../files/detect-sheet.ts");
-    const { ids, heading } = await listedContextIds(bytesAt(await findFile(path, [folder])), maxLineBytes);
+    const { ids, heading } = await listedContextIds(path, bytesAt(await findFile(path, [folder])), maxLineBytes);
     if (heading === undefined) return ids;
     return problems.add(
       spot,
