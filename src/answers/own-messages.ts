@@ -387,19 +387,19 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
     remedy: "Write Add, Edit or Remove, or leave the cell empty. Options cannot be archived or paused.",
   }),
   actionElsewhere: ({ action, does }) => {
-    if (action === "add")
-      return {
-        message: "Action is Add, but this tool changes options that exist",
-        remedy: texts("Use bulk_add_options.", "Ask the agent to add the options of this sheet."),
-      };
-    const remedy =
-      action === "remove" && does === "edit"
-        ? texts(
-            "To remove Context IDs, write Remove in Context Action. To delete the option, use plan_targeting.",
-            "To remove Context IDs, write Remove in Context Action. To delete the option, ask the agent to plan this sheet.",
-          )
-        : texts("Use plan_targeting, which reads the same sheet.", "Ask the agent to plan this sheet.");
-    return { message: `Action is ${action === "edit" ? "Edit" : "Remove"}, which this tool does not support`, remedy };
+    const word = action === "add" ? "Add" : action === "edit" ? "Edit" : action === "set" ? "Set" : "Remove";
+    return does === "edit"
+      ? {
+          message: `Action is ${word}, but this tool only changes Context IDs of options that exist`,
+          remedy: texts(
+            'If the column says what to do with Context IDs, read it as Context Action: columns {"op":"Action"}. To add options, use bulk_add_options. To delete options, use plan_targeting.',
+            "If the column says what to do with Context IDs, change its heading to Context Action. Otherwise, ask the agent to plan this sheet.",
+          ),
+        }
+      : {
+          message: `Action is ${word}, which this tool does not support`,
+          remedy: texts("Use plan_targeting, which reads the same sheet.", "Ask the agent to plan this sheet."),
+        };
   },
   removeElsewhere: {
     message: "Context Action is Remove, but this tool only adds options",

@@ -249,6 +249,11 @@ function rowChecker(header: Header, { targeting }: MoreOfSheet, does: "add" | "e
     if (value !== "" && targeting !== undefined && !targeting.includes(value)) {
       return invalidRow("otherTargeting", { value: value.slice(0, 40) }).reason;
     }
+    const ofIds = contextActionIn(action(cells)) ?? undefined;
+    // If no column says what to do with the Context IDs, this one may. Set must not add them, as Edit does.
+    if (does === "edit" && header.at("op") < 0 && ofIds !== undefined) {
+      return invalidRow("actionElsewhere", { action: ofIds, does }).reason;
+    }
     const wanted = actionIn(action(cells));
     if (wanted === null) return invalidRow("action", { value: action(cells).slice(0, 40) }).reason;
     if (wanted === undefined || wanted === does) return undefined;

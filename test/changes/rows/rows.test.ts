@@ -150,6 +150,13 @@ describe("files of changes", () => {
     expect(problemOf((await readContextFile("_id,op,contexts\n,set,a\n"))[0])).toBe("noOption");
   });
 
+  test("an Action that may be about Context IDs fails, unless a column Context Action says what to do with them", async () => {
+    const given = await readContextFile("_id,Action,contexts\n1,Set,a\n1,remove,b\n1,추가,c\n1,Edit,d\n2,,e\n");
+    expect(given.map(problemOf)).toEqual([...Array<string>(3).fill("actionElsewhere"), undefined, undefined]);
+    const both = await readContextFile("_id,Action,op,contexts\n1,Set,set,a\n1,Add,set,b\n");
+    expect(both.map(problemOf)).toEqual([undefined, "actionElsewhere"]);
+  });
+
   test("the option is needed; Context IDs are added where nothing else is said", async () => {
     expect(await readContextFile("_id,contextId\n1,a\n")).toMatchObject([{ item: { _id: "1", add: ["a"] } }]);
     await expect(readContextFile("op,contextId\nadd,a\n")).rejects.toThrow(
