@@ -411,10 +411,9 @@ class Facts {
     if (GROUPED.test(contexts)) this.#grouped += 1;
     else if (contexts !== "" && !contexts.startsWith("[")) {
       if (isDate(contexts)) this.#dates += 1;
-      for (const separator of ["\n", "|", ";", ","]) {
-        if (contexts.includes(separator) && damageIn(contexts) === undefined)
-          this.#holding.set(separator, (this.#holding.get(separator) ?? 0) + 1);
-      }
+      const signs = ["\n", "|", ";", ","].filter((one) => contexts.includes(one)).join("");
+      if (signs !== "" && damageIn(contexts) === undefined)
+        this.#holding.set(signs, (this.#holding.get(signs) ?? 0) + 1);
       const sign = unusualSeparator(contexts);
       if (sign !== undefined && !this.#given?.includes(sign)) this.#joinedBy.push(sign);
       this.#takeDigits(contexts);
@@ -436,13 +435,19 @@ class Facts {
     if (this.#given !== undefined) return this.#given;
     // The Context IDs of numbered columns are joined with line breaks.
     if (this.#header.at("contextId") >= 0) return this.#header.contextsAt.length > 1 ? "\n" : undefined;
-    return ["|", ";", "\n"].find((one) => this.#holding.has(one)) ?? BETWEEN_CONTEXTS;
+    return ["|", ";", "\n"].find((one) => this.#cellsWith([one]) > 0) ?? BETWEEN_CONTEXTS;
+  }
+
+  /** Returns how many cells contain any of the signs. */
+  #cellsWith(signs: readonly string[]): number {
+    let cells = 0;
+    for (const [held, count] of this.#holding) if (signs.some((one) => held.includes(one))) cells += count;
+    return cells;
   }
 
   seen({ columns }: ValidColumns): SheetSeen {
     const { line, above, ignored, omitted, omitsContexts, names, cells } = this.#header;
     const separator = this.separator();
-    const holding = (signs: readonly string[]) => Math.max(0, ...signs.map((one) => this.#holding.get(one) ?? 0));
     const separating = separator === undefined ? [] : [...separator, "\n"];
     const read = names.flatMap((column, at) => {
       const heading = (cells[at] ?? "").trim();
@@ -460,9 +465,9 @@ class Facts {
         ignoredHeadings: ignored.slice(0, NAMED).map((heading) => cutText(heading, LONGEST_HEADING)),
       }),
       ...(read.length > 0 && { read: read.slice(0, NAMED) }),
-      severalIds: holding(separating),
-      commas: separating.includes(",") ? 0 : holding([","]),
-      unseparated: holding(["|", ";", "\n"].filter((one) => !separating.includes(one))),
+      severalIds: this.#cellsWith(separating),
+      commas: separating.includes(",") ? 0 : this.#cellsWith([","]),
+      unseparated: this.#cellsWith(["|", ";", "\n"].filter((one) => !separating.includes(one))),
       joined: this.#joinedBy.length,
       ...(this.#joinedBy[0] !== undefined && { joinedBy: this.#joinedBy[0] }),
       blankGroups: this.#blankGroups,

@@ -154,6 +154,16 @@ test("the advice to fill a column of groups names it as the file does", async ()
   );
 });
 
+test.each<readonly [SheetArguments, string]>([
+  [{}, "3 cells of Context IDs with | or ; or a line break, read as part of the ID"],
+  [{ separator: ";|" }, "3 cells with several Context IDs, separated by ;|"],
+])("cells with different separators are counted together: %j", async (given, note) => {
+  const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+  await writeFile(join(folder, "mixed.csv"), 'name,contextId\nAa,a;b\nBb,a|b;c\nCc,"a\nb"\nDd,d\n');
+  const { file, bytes } = await openFile("mixed.csv", given, { ...RULES, allowedDirs: [folder] });
+  expect(sheetNotes({ ...file, ...(await withDetectedForm(bytes, file, optionRows)) }).join("\n")).toContain(note);
+});
+
 test("German headings of a sheet with one Context ID a row are known", async () => {
   const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
   const rows = [
