@@ -224,12 +224,12 @@ async function listRuns(
   const names = new Map((await context.memory.recent()).map(({ _id, name }) => [_id, name]));
   const runs: RunRow[] = [];
   let more = false;
-  let dryRuns = 0;
+  const dryRuns: string[] = [];
   for await (const run of context.runs.list(context.caller)) {
     const listed = run.status === "needs_confirmation" ? await currentRow(run, context) : run;
     if (!isWanted(listed)) continue;
     if (isDryRun(listed) && status !== "planned") {
-      dryRuns += 1;
+      dryRuns.push(listed.runId);
       continue;
     }
     more = runs.length === limit;
@@ -239,7 +239,9 @@ async function listRuns(
   const shown = takeRows(runs, runLine, pageBudget());
   const last = shown.at(-1);
   const next = (more || shown.length < runs.length) && last !== undefined ? writeCursor(asked, last.runId) : undefined;
-  return renderAnswer({ environment, runs: shown, cursor: next }, [runsText(shown, next, dryRuns)]);
+  // The next page counts those between its runs.
+  const omitted = dryRuns.filter((runId) => next === undefined || last === undefined || runId > last.runId).length;
+  return renderAnswer({ environment, runs: shown, cursor: next }, [runsText(shown, next, omitted)]);
 }
 
 async function currentRow(listed: ListedRun, context: ToolContext): Promise<ListedRun> {

@@ -9,7 +9,10 @@ import { startSession, warmSessions } from "../support/writing.ts";
 
 const warm = warmSessions();
 
-const listed = z.object({ runs: z.array(z.object({ runId: z.string(), tool: z.string(), status: z.string() })) });
+const listed = z.object({
+  runs: z.array(z.object({ runId: z.string(), tool: z.string(), status: z.string() })),
+  cursor: z.string().optional(),
+});
 const found = z.object({ options: z.array(z.object({ _id: z.string(), name: z.string() })) });
 
 /**
@@ -169,6 +172,24 @@ describe("a stored dry run", () => {
     expect(textOf(recent)).toMatch(/\n\d+ dry runs? not listed: give status "planned"\./);
     const planned = await of.client.callTool("get_run", { status: "planned" });
     expect(listed.parse(planned.structuredContent).runs.map((run) => run.runId)).toContain(runId);
+  });
+
+  test("is counted on one page of the list, also if a page ends just before it", async () => {
+    const of = await service();
+    const { targetingId } = of;
+    const rename = (name: string, dryRun: boolean) =>
+      of.write("update_options", { items: [{ _id: of.one, name }], dryRun });
+    await rename("First", false);
+    for (const name of ["Second", "Third"]) await rename(name, true);
+    await rename("Fourth", false);
+    const counted: (string | undefined)[] = [];
+    for (let cursor: string | undefined; counted.length < 10; ) {
+      const answer = await of.client.callTool("get_run", { targetingId, limit: 1, ...(cursor && { cursor }) });
+      counted.push(/(\d+) dry runs? not listed/.exec(textOf(answer))?.[1]);
+      ({ cursor } = listed.parse(answer.structuredContent));
+      if (cursor === undefined) break;
+    }
+    expect(counted).toEqual([undefined, "2"]);
   });
 
   test("has nothing to resume, and can be cancelled", async () => {
