@@ -427,7 +427,7 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
   edited: ({ name, _id, fields }) => ({
     message: `the row is about ${quotedCell(name)} (${String(_id)}), which exists and differs in ${Array.isArray(fields) ? fields.join(", ") : ""}`,
     remedy: texts(
-      'Nothing of the row was applied. Use plan_targeting to edit options: it reads the same sheet. To add only Context IDs, use onExisting "addContexts".',
+      `Nothing of the row was applied. Use plan_targeting to edit options: it reads the same sheet.${String(fields) === "Context IDs" ? ' To add only Context IDs, use onExisting "addContexts".' : ""}`,
       "To edit options, ask the agent to plan this sheet.",
     ),
   }),

@@ -432,6 +432,25 @@ test("a workbook comes back with results, and fixed rows alone are tried when it
   );
 });
 
+test("rows with results whose options are in another group stay done", async () => {
+  const { client, sandbox, write } = await service();
+  const targetingId = await sandbox.targeting("Brands");
+  await sandbox.options(targetingId, [
+    { name: "Shoes", children: [{ name: "Boots" }] },
+    { name: "Bags", contexts: ["a"] },
+  ]);
+  await write("brands.csv", "name,parentName,contextId\nBags,Shoes,b\nBad_1,Shoes,x\n");
+  const args = { targetingId, onExisting: "addContexts" };
+  const made = await call(client, "bulk_add_options", { ...args, file: "brands.csv" });
+  await call(client, "get_run", { runId: made.runId, saveTo: "returned.csv" });
+  const again = await client.callTool("bulk_add_options", { ...args, file: "returned.csv" });
+  expect(again.structuredContent).toMatchObject({ counts: { items: 2, alreadyDone: 1, failed: 1 } });
+  expect(textOf(again)).toContain("is not in the group that was given for it");
+  const failing = await client.callTool("bulk_add_options", { targetingId, file: "returned.csv" });
+  expect(textOf(failing)).toContain("differs in Group");
+  expect(textOf(failing)).not.toContain("To add only Context IDs");
+});
+
 test("a dry run of a sheet with many results is applied as it was shown, in whatever order its options are read", async () => {
   const { client, sandbox, write } = await service();
   const targetingId = await sandbox.targeting("Brands");

@@ -207,8 +207,8 @@ async function topLevelGroups(targetingId: string, { api, signal }: PlanningCont
 
 /**
  * Plans the rows that have the ID of an existing option, as in a file with results. Returns the options of all other
- * rows. A row that equals its option is already done. With `addContexts`, missing Context IDs are added. With any other
- * difference, the row fails, even if `onExisting` is `skip`.
+ * rows. A row that equals its option is already done. With `addContexts`, missing Context IDs are added. If `onExisting`
+ * is given, another group is only reported. With any other difference, the row fails, even if `onExisting` is `skip`.
  */
 async function planRowsWithIds(
   plan: Plan,
@@ -242,17 +242,24 @@ async function planRowsWithIds(
   for (const { candidate, option, held } of read) {
     const { object, item } = candidate;
     const { _id, name, parent } = option;
-    const fields = differingFields(candidate, option, there.get(parent ?? "")?.name);
+    const differing = differingFields(candidate, option, there.get(parent ?? "")?.name);
+    // As without its ID, an option in another group is changed there and not moved.
+    const isElsewhere = onExisting !== "fail" && differing.includes("Group");
+    const fields = isElsewhere ? differing.filter((field) => field !== "Group") : differing;
     const isHeld = new Set(held);
     const missing = candidate.option.contexts.filter((id) => !isHeld.has(id));
-    if (fields.length === 0 && missing.length === 0) {
-      plan.settlements.push({ object, outcome: "alreadyDone", _id });
-    } else if (onExisting === "addContexts" && fields.length === 0) {
-      addParts(plan, { id: _id }, object, parts(missing));
-    } else {
-      if (missing.length > 0) fields.push("Context IDs");
+    const isDone = fields.length === 0 && missing.length === 0;
+    const isAdded = fields.length === 0 && onExisting === "addContexts";
+    if (isElsewhere && (isDone || isAdded)) noteObject(plan, "elsewhere", name);
+    if (isDone) plan.settlements.push({ object, outcome: "alreadyDone", _id });
+    else if (isAdded) addParts(plan, { id: _id }, object, parts(missing));
+    else {
+      if (missing.length > 0) differing.push("Context IDs");
       noteSimilarIds(plan, missing, held);
-      plan.fail(object, ownReason("INVALID_ROW", { problem: "edited", _id, name, value: item.name, fields }));
+      plan.fail(
+        object,
+        ownReason("INVALID_ROW", { problem: "edited", _id, name, value: item.name, fields: differing }),
+      );
     }
   }
   return others;
