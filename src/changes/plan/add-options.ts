@@ -173,7 +173,7 @@ function planExisting(
   }
 }
 
-const MAX_NAMED = 3;
+const MAX_NAMED = 20;
 
 function noteObject(plan: Plan, fact: "elsewhere" | "missingIds", name: string): void {
   const { count = 0, first = [] } = plan.facts[fact] ?? {};
