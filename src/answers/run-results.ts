@@ -216,7 +216,8 @@ function positionWords(results: readonly ObjectResult[]): string {
     else spots.push({ first: at, last: at, within });
   }
   const words = spots.map(({ first, last, within }) => (first === last ? `${first}${within}` : `${first}-${last}`));
-  return `${byLine ? "line" : "item"}${placed.length === 1 ? "" : "s"} ${words.join(", ")}`;
+  const isOne = spots.length === 1 && spots[0]?.first === spots[0]?.last;
+  return `${byLine ? "line" : "item"}${isOne ? "" : "s"} ${words.join(", ")}`;
 }
 
 type Side = NonNullable<KnownChange["from"]>;
@@ -225,10 +226,12 @@ function differencesOf({ from, to }: KnownChange) {
   if (from === undefined || to === undefined) return {};
   const sides = [from, to].map((side) => (typeof side === "string" ? { name: side } : side));
   const names = sides.flatMap(({ name }) => name ?? []);
-  const places = sides.flatMap((side) => placeIn(side) ?? []);
-  // Groups are compared by ID: if the same call renames a group, it has two names.
+  const named = sides.flatMap((side) => placeIn(side) ?? []);
+  // Groups are compared by ID: if the same call renames a group, it has two names, and two groups can have one name.
   const groups = new Set(sides.map(({ parent }) => parent));
-  const isMoved = new Set(places).size === 2 && (groups.size === 2 || groups.has(undefined));
+  const isSameName = new Set(named).size < 2;
+  const isMoved = groups.has(undefined) ? !isSameName : groups.size === 2;
+  const places = isSameName ? sides.map(({ parent }, at) => `${named[at]} ${plain(cut(parent ?? ""))}`) : named;
   return { ...(new Set(names).size === 2 && { names }), ...(isMoved && { places }) };
 }
 

@@ -118,6 +118,23 @@ test("a group that the same call renames is found by its new name, too", async (
   expect(textOf(moved)).toMatch(/"Tulip" \w{26} from the top level to group "Seasonal"/);
 });
 
+test("a move between two groups of one name gives the IDs of the groups", async () => {
+  const session = await startSession();
+  const targetingId = await session.sandbox.targeting("Twice");
+  const [from = ""] = await session.sandbox.options(targetingId, [
+    { name: "Sports", children: [{ name: "Golf" }, { name: "Rugby" }] },
+  ]);
+  const to = "01J00000000000000000000000";
+  const second = { _id: to, targeting: targetingId, name: "Sports", type: "collection", contexts: ["a"] };
+  await session.control("/seed", { options: [second] });
+  const moved = await session.client.callTool("update_options", {
+    targetingId,
+    items: [{ currentName: "Golf", parent: to }],
+  });
+  expect(textOf(moved)).toMatch(/Moved \(item 1\): "Golf" \w{26} from/);
+  expect(textOf(moved)).toContain(`from group "Sports" ${from} to group "Sports" ${to}`);
+});
+
 test("a dry run of renames shows before and after, and that a swap takes more requests", async () => {
   const session = await startSession();
   await session.client.callTool("create_targetings", {
