@@ -194,7 +194,7 @@ interface EventCorrection {
 export function fixSpelling(event: unknown, spelt: NearestName = closestSpelling): EventCorrection {
   if (!isJsonObject(event)) return { event, mended: [] };
   const mended: string[] = [];
-  const named = correctEventName(event, spelt, mended);
+  const named = correctEventName(correctEventField(event, spelt, mended), spelt, mended);
   const { eventName } = named;
   const shape = typeof eventName === "string" ? EVENT_SHAPES.get(eventName) : undefined;
   if (shape === undefined) return { event: named, mended };
@@ -232,6 +232,16 @@ function whyNameUncorrected(name: unknown): Uncorrected {
   const near = typeof name === "string" ? nearestName(name, EVENT_NAMES) : undefined;
   if (typeof name !== "string" || near === undefined) return "noName";
   return MEANINGS.get(bare(name))?.includes(near) ? "otherWord" : "unclearName";
+}
+
+/** Renames the field of the event name if it is misspelt. Without this name, no other parameter would be known. */
+function correctEventField(event: JsonObject, spelt: NearestName, mended: string[]): JsonObject {
+  if (Object.hasOwn(event, "eventName")) return event;
+  const found: string[] = [];
+  const named = correctParameterNames(event, COMMON_SHAPE, "", { spelt, mended: found });
+  if (typeof named.eventName !== "string") return event;
+  mended.push(...found);
+  return named;
 }
 
 function correctEventName(event: JsonObject, spelt: NearestName, mended: string[]): JsonObject {

@@ -144,6 +144,19 @@ test("autocorrect says of each event that it could not correct why", async () =>
   expect((await answerOf(trackEvents, { events }, context)).text).not.toContain("Autocorrect");
 });
 
+test("autocorrect renames a misspelt field of the event name, too", async () => {
+  const { context } = await eventTools();
+  const events = [
+    { uid: "u", event_name: "sign_up", method: "mail" },
+    { user_id: "u", event: "pageview", pageId: "home" },
+    { uid: "u", event: { eventName: "app_open" } },
+  ];
+  const { structured, text } = await answerOf(trackEvents, { events, autocorrect: true, dryRun: true }, context);
+  expect(structured.counts).toMatchObject({ items: 3, failed: 1 });
+  expect(text).toContain("event_name → eventName (item 1)");
+  expect(text).toContain("event → eventName (item 2)");
+});
+
 test("dryRun sends nothing", async () => {
   const { context, sandbox } = await eventTools();
   const { structured } = await answerOf(
