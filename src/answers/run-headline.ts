@@ -212,8 +212,9 @@ function whereWords({ totals, tool, counts }: ReportedRun): string {
   const { name, targetingId, optionCount } = totals;
   const of = nameProblem(name) === undefined ? `${quoteUntrusted(name)} (${targetingId})` : targetingId;
   const prefix = tool === "delete_options" && counts.succeeded > 0 ? " from" : " in";
-  const has = tool.startsWith("update") ? `has ${many(optionCount, "option")}` : `now has ${thousands(optionCount)}`;
-  return `${prefix} ${of}, which ${has}`;
+  const isUpdate = tool.startsWith("update");
+  const all = isUpdate || tool === "apply_plan" ? many(optionCount, "option") : thousands(optionCount);
+  return `${prefix} ${of}, which ${isUpdate ? "has" : "now has"} ${all}`;
 }
 
 /** Returns a note about requests that were sent and not answered yet. The count of requests does not include them. */
