@@ -31,4 +31,4 @@ await rm(folder, { recursive: true });
 
 const [mine, other] = [median(times.ours), median(times.control)];
 console.log(`get_targeting ${(mine * 1000).toFixed(0)} µs, the one tool ${(other * 1000).toFixed(0)} µs`);
-console.log(`a cheap call over stdio, beside a one-tool server: ${(mine / other).toFixed(2)} (at most 1.3)`);
+console.log(`a cheap call over stdio, compared with a one-tool server: ${(mine / other).toFixed(2)} (at most 1.3)`);

@@ -1,5 +1,5 @@
 // Measures two ratios: validating 100,000 events compared with parsing them from JSON, and track_events for 10,000
-// events compared with a bare loop that sends as many requests at the same time.
+// events compared with a bare loop that has the same number of requests open at a time.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";

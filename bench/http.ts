@@ -172,7 +172,7 @@ for (const [name, call] of Object.entries(CALLS)) {
   const [plain, full] = [median(rates.bare), median(rates.ours)];
   console.log(`${name}, ${CONNECTIONS} connections: bare ${plain.toFixed(0)}/s, ours ${full.toFixed(0)}/s`);
   console.log(
-    `calls per second over HTTP, ${name}, beside a bare handler: ${(full / plain).toFixed(2)} (at least 0.8)`,
+    `calls per second over HTTP, ${name}, compared with a bare handler: ${(full / plain).toFixed(2)} (at least 0.8)`,
   );
 }
 for (const server of Object.values(servers)) {

@@ -71,7 +71,10 @@ async function millisecondsOf(server: ServerProcess, name: string, args: object)
   return time;
 }
 
-/** The measured times: of lists without other activity, of small writes, and of lists right after a write. */
+/**
+ * The measured times in milliseconds: of lists of runs while nothing is written (`read`), of small writes (`write`),
+ * and of lists right after a write (`after`).
+ */
 class Times {
   readonly read: number[] = [];
   readonly write: number[] = [];
@@ -101,6 +104,8 @@ for (const { server, folder } of sizes) {
 const WHAT = { read: "get_run without arguments", write: "a small write", after: "get_run right after a write" };
 for (const measure of ["read", "write", "after"] as const) {
   const [few = Number.NaN, many = Number.NaN] = sizes.map(({ times }) => median(times[measure]));
-  console.log(`${measure}: ${few.toFixed(2)} ms with ${FEW} kept runs, ${many.toFixed(2)} ms with ${MANY}`);
-  console.log(`${WHAT[measure]}, with ${MANY} kept runs beside ${FEW}: ${(many / few).toFixed(2)} (at most 3)`);
+  console.log(`${measure}: ${few.toFixed(2)} ms with ${FEW} stored runs, ${many.toFixed(2)} ms with ${MANY}`);
+  console.log(
+    `${WHAT[measure]}, with ${MANY} stored runs, compared with ${FEW}: ${(many / few).toFixed(2)} (at most 3)`,
+  );
 }

@@ -31,7 +31,7 @@ const suite = z.looseObject({ suiteId: z.string() });
 const started = z.looseObject({ runId: z.string().optional() });
 
 const COMMAND = join(import.meta.dirname, "..", "dist", "main.js");
-/** A letter that takes three tokens. No letter that names may contain takes more. */
+/** A letter that takes three tokens, which is the most that any letter allowed in names takes. */
 const DEAR = "\uAD82";
 const MANY = 200;
 
@@ -94,7 +94,7 @@ async function planMuch(call: Call): Promise<void> {
     targetingName: "Planned",
     items: range(MANY, (at) => ({ name: optionName(at), add: ["other"] })),
   });
-  // Everything has changed since the plan.
+  // All options have changed since this plan was made.
   await call("apply_plan", { runId: again });
   await plan(range(MANY, (at) => ({ name: wrongNames[at] ?? "", contexts: [7] })));
 }

@@ -78,7 +78,10 @@ const server = spawn(
 const line = z.looseObject({ message: z.string(), level: z.string().optional(), url: z.string().optional() });
 const logged = createInterface({ input: server.stderr })[Symbol.asyncIterator]();
 const problems: string[] = [];
-/** Returns the next line of the server's log with a message. Errors and warnings before it are collected. */
+/**
+ * Waits for the next line of the server's log that has this message, and returns it. Collects errors and warnings on
+ * the way.
+ */
 async function said(message: string) {
   for (;;) {
     const { value, done } = await logged.next();
@@ -114,7 +117,9 @@ for (const error of [...errors, ...problems].slice(0, 10)) console.log(error);
 console.log(`errors of a mixed load over HTTP: ${errors.length + problems.length} (at most 0)`);
 // The first parts are a warm-up.
 const [early, late] = [median(sizes.slice(2, 5)), median(sizes.slice(-3))];
-console.log(`memory after a mixed load, beside its beginning: ${(late / early).toFixed(2)} (at most 1.15)`);
+console.log(
+  `memory after a mixed load, compared with the memory near its beginning: ${(late / early).toFixed(2)} (at most 1.15)`,
+);
 
 const ratios: number[] = [];
 const [call] = callers;
@@ -138,7 +143,9 @@ for (let number = 0; number < DELETIONS; number += 1) {
   ratios.push(took / (busy.total - before));
   await confirmed(call, "delete_targeting", { ids: [targetingId] });
 }
-console.log(`a confirmed deletion of 2,000 options, beside its requests: ${median(ratios).toFixed(2)} (at most 2)`);
+console.log(
+  `a confirmed deletion of 2,000 options, compared with the time of its requests: ${median(ratios).toFixed(2)} (at most 2)`,
+);
 
 server.kill("SIGTERM");
 await once(server, "close");

@@ -169,8 +169,9 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
 };
 
 /**
- * Returns a lower bound for the number of requests: the largest bound of any limit. For each limit, that is the sum
- * rounded up, or a larger bound from the dual feasible functions u(1) to u(10).
+ * Returns a lower bound for the number of requests: the largest of the bounds for each limit. The bound for a limit is
+ * the sum of the weights divided by the limit, rounded up, or a larger one from the dual feasible functions u(1) to
+ * u(10) of Fekete and Schepers.
  */
 export function lowerBound(weights: readonly Weight[]): number {
   return Math.max(
@@ -210,10 +211,10 @@ function columnBound(values: Float64Array, limit: number): number {
   return most;
 }
 
-/** How many times the lower bound the number of requests may be at most: in a single family, and on average. */
+/** The maximum ratio of the number of requests to its lower bound: in a single family, and on average. */
 export const MAX_MORE = { inOne: 1.3, onAverage: 1.06 } as const;
 
-/** Converts weights to the form that packing takes. */
+/** Converts weights to the input of `pack`: one array for each measure. */
 export function columnsOf(weights: readonly Weight[]): WeightColumns {
   const column = (measure: keyof Weight): Uint32Array => Uint32Array.from(weights, (weight) => weight[measure]);
   return {

@@ -62,10 +62,12 @@ async function measure(service: Service) {
   console.log(`scan ${first.toFixed(0)} ms, again ${second.toFixed(0)} ms, export ${exported.toFixed(0)} ms`);
   console.log(`bare loop with Context IDs ${bareContents.toFixed(0)} ms`);
   const ratio = (ours: number, bare: number): string => (ours / bare).toFixed(2);
-  console.log(`search, beside a bare loop 16 at a time: ${ratio(searched.ours, searched.bare)} (at most 1.5)`);
-  console.log(`scan for Context IDs, beside a bare loop: ${ratio(first, bareContents)} (at most 1.5)`);
-  console.log(`export, beside a bare loop: ${ratio(exported, bareContents)} (at most 1.5)`);
-  console.log(`second scan, beside the first: ${ratio(second, first)} (at most 0.2)`);
+  console.log(
+    `search, compared with a bare loop with 16 requests at a time: ${ratio(searched.ours, searched.bare)} (at most 1.5)`,
+  );
+  console.log(`scan for Context IDs, compared with a bare loop: ${ratio(first, bareContents)} (at most 1.5)`);
+  console.log(`export, compared with a bare loop: ${ratio(exported, bareContents)} (at most 1.5)`);
+  console.log(`second scan, compared with the first: ${ratio(second, first)} (at most 0.2)`);
   return peak;
 }
 
@@ -83,7 +85,7 @@ try {
   const peak = await measure(large);
   if (peak !== undefined && tenth !== undefined) {
     const more = (peak - tenth).toFixed(0);
-    console.log(`memory of a scan of 9,200 options, beside one of 920: ${more} MB more (at most 40)`);
+    console.log(`memory of a scan of 9,200 options, compared with one of 920: ${more} MB more (at most 40)`);
   }
 } finally {
   for (const { child } of services) child.kill();

@@ -30,8 +30,14 @@ const BENCHMARKS: Readonly<Record<string, (output: string) => readonly Figure[]>
   "kept-runs": statedFigures,
   store: statedFigures,
   events: (output) => [
-    ...found(output, "validating 100,000 events, beside parsing them", /: ([\d.]+) times/, "at most", 3),
-    ...found(output, "track_events of 10,000 events, beside a bare loop", /runs at ([\d.]+) of/, "at least", 0.8),
+    ...found(output, "validating 100,000 events, compared with parsing them", /: ([\d.]+) times/, "at most", 3),
+    ...found(
+      output,
+      "track_events of 10,000 events, compared with a bare loop",
+      /runs at ([\d.]+) of/,
+      "at least",
+      0.8,
+    ),
   ],
   import: (output) =>
     statedFigures(output).map((figure) => ({ ...figure, what: `import of 100,000 options: ${figure.what}` })),
@@ -70,12 +76,18 @@ function worstPacking(output: string): Figure {
   );
   const ratios = rows.filter(([, bound]) => bound >= 50).map(([requests, bound]) => requests / bound);
   const worst = Math.max(...ratios);
-  return figure("requests, beside the fewest that any packing could need", worst.toFixed(3), "at most", worst, 1.3);
+  return figure(
+    "requests, compared with the fewest that any packing could need",
+    worst.toFixed(3),
+    "at most",
+    worst,
+    1.3,
+  );
 }
 
 /**
- * Benchmarks that run our code in their own process. They are built like the command, because tsx sets the name of
- * every function whenever it is created, which would take a tenth of the measured time.
+ * Benchmarks that run our code in their own process. They are built like the command. With tsx, a tenth of the measured
+ * time would be lost, because tsx sets the name of every function each time it is created.
  */
 const IN_PROCESS = new Set(["events", "http", "sandbox"]);
 

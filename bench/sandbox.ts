@@ -66,12 +66,12 @@ const report = (what: string, times: readonly (readonly [number, number])[], mos
   console.log(`sandbox, ${what}: ${ratio.toFixed(2)} (at most ${most})`);
 };
 report(
-  "5,000 options added to 95,000, beside the first 5,000",
+  "5,000 options added to 95,000, compared with the first 5,000",
   rounds.map((r) => [r.firstAdd, r.lastAdd]),
   1.5,
 );
 report(
-  "last page of 100,000 options, beside the first",
+  "last page of 100,000 options, compared with the first",
   rounds.map((r) => [r.firstPage, r.lastPage]),
   2,
 );

@@ -49,7 +49,11 @@ const ms = { ours: timeOf(starts.ours), control: timeOf(starts.control) };
 const memory = { ours: memoryOfAll(starts.ours), control: memoryOfAll(starts.control) };
 console.log(`to the list of tools ${ms.ours.toFixed(0)} ms, one tool ${ms.control.toFixed(0)} ms`);
 console.log(`memory ${memory.ours.toFixed(0)} MB, one tool ${memory.control.toFixed(0)} MB`);
-console.log(`start to the list of tools, beside a one-tool server: ${(ms.ours / ms.control).toFixed(2)} (at most 0.9)`);
+console.log(
+  `start to the list of tools, compared with a one-tool server: ${(ms.ours / ms.control).toFixed(2)} (at most 0.9)`,
+);
 if (process.platform === "linux") {
-  console.log(`memory after it, beside a one-tool server: ${(memory.ours / memory.control).toFixed(2)} (at most 1.1)`);
+  console.log(
+    `memory after it, compared with a one-tool server: ${(memory.ours / memory.control).toFixed(2)} (at most 1.1)`,
+  );
 }

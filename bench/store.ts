@@ -30,8 +30,8 @@ const RUNS = 2;
 const REQUESTS = 2;
 /**
  * How many projects a worker writes to at the same time. With the default of 50, a single worker would take all
- * projects, and more workers could do nothing. With 1, not even four workers use two cores completely. With 3, two
- * workers almost do.
+ * projects and leave none to the others. `apart`: 1, with which even four workers leave a part of two cores unused.
+ * `full`: 3, with which two workers use almost all of them.
  */
 const PARALLEL = { apart: 1, full: 3 } as const;
 const DEATHS = 5;
@@ -144,7 +144,7 @@ async function appending(): Promise<void> {
       `${count} runs: ${ofFiles.toFixed(0)} durable appends a second in files, ${ofStore.toFixed(0)} in PostgreSQL`,
     );
     console.log(
-      `durable appends of ${count} runs, PostgreSQL beside files: ${(ofStore / ofFiles).toFixed(2)} (at least 0.1)`,
+      `durable appends of ${count} runs, PostgreSQL compared with files: ${(ofStore / ofFiles).toFixed(2)} (at least 0.1)`,
     );
   }
   await Promise.all([files.close(), stored.close()]);
@@ -166,7 +166,7 @@ async function costs(): Promise<void> {
   }
   const [files = Number.NaN, stored = Number.NaN] = times.map((of) => median(of));
   console.log(`a small run: ${files.toFixed(1)} ms in files, ${stored.toFixed(1)} ms in PostgreSQL`);
-  console.log(`the cost of a small run, PostgreSQL beside files: ${(stored / files).toFixed(2)} (at most 4)`);
+  console.log(`the cost of a small run, PostgreSQL compared with files: ${(stored / files).toFixed(2)} (at most 4)`);
   for (const { child } of servers) await ended(child);
 }
 
@@ -183,8 +183,8 @@ function cpuTimes() {
 }
 
 /**
- * Returns the runs per second with the given number of workers, each with `parallel` of 50 projects. All runs wait at
- * the start.
+ * Returns the runs per second with the given number of workers, each of which writes to `parallel` of the 50 projects
+ * at the same time. All runs wait until the workers have started.
  */
 async function driven(workers: number, parallel: number): Promise<Driven> {
   const store = await emptyStore();
@@ -236,9 +236,10 @@ async function workers(): Promise<void> {
     [4, four, 3],
   ] as const) {
     const ratio = of.perSecond / one.perSecond;
-    const what = `runs a second with ${count} workers of one project each, beside one`;
+    const what = `runs a second with ${count} workers that write to one project each, compared with one worker`;
     // If the machine is fully used, more processes cannot do more.
-    if (of.busy > 0.9 && ratio < least) console.log(`${what}: ${ratio.toFixed(2)}, with a full machine`);
+    if (of.busy > 0.9 && ratio < least)
+      console.log(`${what}: ${ratio.toFixed(2)} (no target, because the processors are fully used)`);
     else console.log(`${what}: ${ratio.toFixed(2)} (at least ${least})`);
   }
   await drivenBy([1, 2, 4], PARALLEL.full);
@@ -250,7 +251,9 @@ async function drivenBy(counts: readonly number[], parallel: number): Promise<re
     const one = await driven(count, parallel);
     found.push(one);
     const [rate, share] = [one.perSecond.toFixed(1), (100 * one.busy).toFixed(0)];
-    console.log(`workers: ${count}, projects of each: ${parallel}; ${rate} runs a second, ${share} % of the machine`);
+    console.log(
+      `workers: ${count}, projects of each at a time: ${parallel}; ${rate} runs a second, ${share} % of the machine`,
+    );
   }
   return found;
 }
@@ -284,7 +287,7 @@ async function listing(): Promise<void> {
   }
   const [few = Number.NaN, many = Number.NaN] = lists.map(({ times }) => median(times));
   console.log(`a list of runs: ${few.toFixed(1)} ms among 1,000, ${many.toFixed(1)} ms among 100,000`);
-  console.log(`a list of a caller's runs, among 100,000 beside among 1,000: ${(many / few).toFixed(2)} (at most 3)`);
+  console.log(`a list of a caller's runs, among 100,000, compared with 1,000: ${(many / few).toFixed(2)} (at most 3)`);
   for (const { child } of lists) await ended(child);
 }
 
