@@ -139,7 +139,7 @@ async function checkAdvisories(): Promise<string> {
   if (published.code !== 0) throw new Error(published.output);
   const { code, output } = await npm(["audit", "--json"], root);
   if (!audited.safeParse(JSON.parse(output)).success) {
-    return "npm audit --omit=dev is clean; of the bundled packages nothing is known, since this registry answers no audit";
+    return "npm audit --omit=dev is clean; the bundled packages were not audited, because this registry does not support it";
   }
   if (code !== 0) throw new Error(output);
   return "npm audit, with and without --omit=dev";

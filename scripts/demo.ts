@@ -103,15 +103,15 @@ check("tools of this session", listed.length, SHOWN.length);
 
 const known = await call("get_targeting", {});
 say(
-  "get_targeting: those that are known, here of the sample shop",
+  "get_targeting: the targetings that the server knows, here those of the sample shop",
   known.targetings.map(({ name }) => name).join(", "),
 );
 check("targetings of the sample", known.targetings.length, 3);
 
 const arrived = await call("inspect_events", { verdict: "ignored" });
 const names = arrived.events.map(({ eventName }) => eventName).join(", ");
-say("inspect_events: which of the shop's events the service answered with ok and threw away", names);
-check("events thrown away", names, "Purchase, purchase, product_view");
+say("inspect_events: the shop's events that the service answered with ok, but dropped", names);
+check("events dropped", names, "Purchase, purchase, product_view");
 
 const created = await call("create_targetings", { items: [{ name: "Spring" }, { name: "Autumn" }] });
 const [spring, autumn] = created.results.map(({ _id }) => _id ?? "");
@@ -132,9 +132,9 @@ items.push({ name: "Article 7" }, { name: "spring_sale" });
 const added = await call("bulk_add_options", { targetingName: "Spring", items });
 say(
   `bulk_add_options: ${items.length.toLocaleString("en-US")} options, a duplicate and an invalid name among them`,
-  "on the way: a 409 (another write is in progress), and an answer lost after the write was applied",
+  "simulated faults: a 409 (another write is in progress), and an answer that is lost after the write was applied",
   `${added.status}: ${counted(added.counts)}`,
-  `${added.requests.planned} requests planned, ${added.requests.sent} sent, ${added.requests.resent} of them again, ${added.requests.waitedMs} ms waited`,
+  `${added.requests.planned} requests planned, ${added.requests.sent} sent, ${added.requests.resent} of them repetitions, ${added.requests.waitedMs} ms of waiting`,
   ...added.failures.map(
     ({ count, errorCode, message, remedy }) => `${count} \u00d7 ${errorCode}: ${message}. ${remedy}`,
   ),
@@ -174,7 +174,7 @@ check("event sent", sent.counts.succeeded, 1);
 
 const refused = await call("track_event", { uid: "user-1", eventName: "Purchase", ...purchase });
 say(
-  "track_event: the same with eventName Purchase, which the service would answer with ok and throw away",
+  "track_event: the same with eventName Purchase, which the service would answer with ok, but drop",
   ...refused.failures.map(({ message, remedy }) => `${message}. ${remedy}`),
 );
 check("event refused", refused.counts.failed, 1);
@@ -200,7 +200,7 @@ await client.close();
 await rm(stateDir, { recursive: true, force: true });
 
 say(
-  `${requests.length} requests went out`,
+  `${requests.length} requests were sent`,
   [...byOperation].map(([operation, count]) => `${operation} ${count}`).join(", "),
 );
 console.log(`\n${((Date.now() - startedAt) / 1000).toFixed(1)} seconds`);

@@ -47,7 +47,8 @@ function processStarters(root: string): (path: string) => boolean {
   const starts = (path: string): boolean => {
     const before = known.get(path);
     if (before !== undefined) return before;
-    // Modules may import each other. Until this module is known, one that imports it considers only its own text.
+    // Modules may import each other in a cycle. Until this module has been checked, it counts as one that needs no
+    // process, so that the check of a cycle ends.
     known.set(path, false);
     const text = readFileSync(path, "utf8");
     const imported = [...text.matchAll(IMPORTED)].map(([, specifier = ""]) => join(dirname(path), specifier));

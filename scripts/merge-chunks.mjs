@@ -1,5 +1,6 @@
-// Merges chunks that the same commands load at start-up. esbuild creates a chunk for each combination of parts that may
-// also be loaded later. For Node, loading another file takes longer than reading a few more kilobytes of one.
+// Merges chunks that the same commands load at start-up. esbuild puts code that several parts share into chunks: one
+// for each set of parts that use it. Node needs more time to load another file than to read a few more kilobytes of
+// one.
 import { createHash } from "node:crypto";
 import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -8,8 +9,8 @@ import { build } from "esbuild";
 const STATIC_IMPORT = /(?:\bfrom|\bimport)"\.\/([^"]+\.js)"/g;
 const DYNAMIC_IMPORT = /\bimport\("\.\/([^"]+\.js)"\)/g;
 /**
- * Parts that calls which write load later. They are treated like commands, so that they are not merged with code that
- * only a served page needs.
+ * Matches parts that are loaded during a call that changes something. They are treated like commands. Otherwise, their
+ * code could be merged with code that only a served page needs.
  */
 const LOADED_BY_CALLS = /^decision-page-/;
 const NAMED_IMPORT = /\b(import|export)\{([^}]*)\}from"\.\/([^"]+\.js)"/g;
@@ -48,7 +49,10 @@ function nameOf(group) {
   return `shared-${createHash("sha256").update(group.join(" ")).digest("hex").slice(0, 8).toUpperCase()}.js`;
 }
 
-/** Returns groups of at least two chunks that exactly the same entries load at start-up. Entries are not included. */
+/**
+ * Returns groups of at least two chunks that exactly the same entries load at start-up. The entries themselves are not
+ * included.
+ */
 function groupsOf(texts, entries) {
   const loaders = new Map();
   const visit = (file, entry) => {

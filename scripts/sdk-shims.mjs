@@ -1,5 +1,6 @@
-// Replaces the SDK file with the same name in the bundle, which would load a JSON Schema validator at each start. The
-// SDK needs that validator only for answers to `elicitInput`, which this server never calls.
+// In the bundle, this file replaces the SDK's module `@modelcontextprotocol/server/_shims`, which would load a JSON
+// Schema validator at each start. The SDK needs that validator only for answers to `elicitInput`, which this server
+// never calls.
 import process from "node:process";
 
 export class DefaultJsonSchemaValidator {

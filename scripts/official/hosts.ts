@@ -47,7 +47,8 @@ const REAL_HOSTS: readonly RealHost[] = [
   {
     word: "gemini",
     check: async (at) => {
-      // Without trust in the folder, the host must show the state that `setup` describes. Then the folder is trusted.
+      // Until the folder is trusted, the host must show the server as disabled, as `setup` says. The next lines trust
+      // the folder.
       await serverLine(at, /targeting: .*Disabled/);
       writeFileSync(join(at.home, ".gemini", "trustedFolders.json"), JSON.stringify({ [at.work]: "TRUST_FOLDER" }));
       return serverLine(at, /targeting: .*Connected$/m);

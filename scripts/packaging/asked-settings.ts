@@ -20,7 +20,7 @@ const TITLES = {
   allowedDirs: "Allowed folders",
 } as const satisfies Partial<Record<keyof typeof SETTINGS, string>>;
 
-/** The settings that installers ask for, in the order of the registry. All others can be set by hand. */
+/** The settings that installers ask for, in the order of `SETTINGS`. A person can set all others by hand. */
 export const ASKED_SETTINGS: readonly AskedSetting[] = Object.entries(SETTINGS).flatMap(([name, setting]) =>
   hasTitle(name) ? [{ title: TITLES[name], setting, kind: kindOf(setting) }] : [],
 );

@@ -36,7 +36,8 @@ export function manifest() {
       entry_point: "dist/main.js",
       mcp_config: {
         command: "node",
-        // Hosts insert a list of values only if it is a complete argument.
+        // Settings with several values are arguments instead of variables: hosts replace a placeholder by a list of
+        // values only if it is a whole argument.
         args: [`\${__dirname}/dist/main.js`, "stdio", ...ASKED_SETTINGS.filter(isList).map(placeholder)],
         env: Object.fromEntries(
           ASKED_SETTINGS.filter((asked) => !isList(asked)).map((asked) => [asked.setting.variable, placeholder(asked)]),

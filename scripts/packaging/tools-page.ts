@@ -93,7 +93,7 @@ interface ArgumentRow {
 function meaningOf(tool: string, argument: string): string | undefined {
   const meaning = OWN_ARGUMENTS[tool]?.[argument];
   if (meaning !== undefined || Object.hasOwn(SHARED_ARGUMENTS, argument)) return meaning;
-  throw new Error(`${tool}.${argument} has no words in scripts/packaging/argument-words.ts`);
+  throw new Error(`${tool}.${argument} has no description: add one to scripts/packaging/argument-words.ts`);
 }
 
 function codeList(names: readonly string[]): string {
