@@ -30,8 +30,8 @@ interface ExpectationOptions {
 }
 
 /**
- * The result of an expectation. If it is not met, `reason` says why, and `check` whether it is only because of the
- * order or the time.
+ * The result of an expectation. `found`: how many wanted events arrived. `reason`: why the expectation is not met.
+ * `check`: set if only the order or the time of the events is wrong.
  */
 export interface ExpectationResult {
   readonly met: boolean;
@@ -87,7 +87,7 @@ function sortedByTime(arrived: readonly ArrivedEvent[]): readonly ArrivedEvent[]
   return arrived.toSorted((one, other) => one.arrivedAt - other.arrivedAt);
 }
 
-/** The received events that concern an expectation, as positions in the list of events sorted by time. */
+/** The received events that an expectation is about, as indexes in the list of all events sorted by time. */
 interface Found {
   readonly expectation: Expectation;
   /**
@@ -134,7 +134,11 @@ function bestStretch(
   return best;
 }
 
-/** `lost`: the range of the lost events, as indexes of `Found.lost`. Absent if there are none. */
+/**
+ * Whether an expectation is met by the events of a span. `found`: how many of its wanted events are in the span.
+ * `lost`: the range of its lost events there, as indexes of `Found.lost`; absent if there are none. `isTooEarly`: set
+ * if only the order is wrong.
+ */
 interface Judgement {
   readonly met: boolean;
   readonly found: number;
@@ -157,7 +161,10 @@ function judged(all: readonly Found[], { start, end }: Stretch, inOrder: boolean
   });
 }
 
-/** Returns the index of the first position that is at least `least`. `positions` is sorted. */
+/**
+ * Returns the index in `positions` of the first number that is at least `least`; the length if there is none.
+ * `positions` is sorted.
+ */
 function firstFrom(positions: readonly number[], least: number): number {
   let low = 0;
   let high = positions.length;
@@ -326,7 +333,10 @@ export function checkDuration(
   return tookMs === undefined ? { met: false, missing } : { met: tookMs <= withinMs, tookMs, missing };
 }
 
-/** Returns the shortest time in milliseconds in which all wanted events arrived. */
+/**
+ * Returns the shortest time in milliseconds in which all wanted events arrived. Undefined if an expectation cannot be
+ * met.
+ */
 function shortest(events: readonly ArrivedEvent[], all: readonly Found[], inOrder: boolean): number | undefined {
   const starts = inOrder ? (all[0]?.wanted ?? []) : all.flatMap(({ wanted }) => wanted);
   let least: number | undefined;

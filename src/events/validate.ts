@@ -145,8 +145,8 @@ function checkItem(check: Check, item: JsonObject, prefix: string): void {
 }
 
 /**
- * Checks `items` in an event that does not have this parameter. Even then, the limits for the number of entries and the
- * length of strings apply.
+ * Checks `items` in an event for which the API does not define it. Even then, the limits for the number of entries and
+ * the length of strings apply.
  */
 function checkUnusedItems(check: Check, items: readonly unknown[]): void {
   if (checkItemCount(check, items)) return;

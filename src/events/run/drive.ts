@@ -27,7 +27,7 @@ export interface EventWorld {
 type DrivenEvents = RunExecution<EventCall, EventEntry, EventRunState>;
 
 const PROGRESS_INTERVAL = 100;
-/** The most events in one line of the journal. Between two lines, requests can be sent. */
+/** The most events in one line of the journal. These events can be sent before the next line is written. */
 const READ_AT_ONCE = 100;
 
 const SEND_AGAIN_REMEDY = "Find out which of its events arrived, and send the others in another call.";
@@ -211,8 +211,8 @@ function isSimplyAccepted(entry: EventEntry): entry is Settled {
 /** A lease that was renewed longer ago than this (in milliseconds) is renewed before the next event is sent. */
 const RENEW_AFTER_MS = SEND_WINDOW_MS / 2;
 /**
- * How often an event is tried if it could never be sent within the time that a renewed lease allows. Without this
- * limit, a slow machine would try forever.
+ * How often sending an event is tried if the time that the renewed lease allows is over each time. Without this limit,
+ * a slow machine would try forever.
  */
 const HELD_BACK_TRIES = 10;
 

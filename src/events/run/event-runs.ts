@@ -96,7 +96,7 @@ export class EventRuns {
 
   /**
    * Returns the earlier runs of identical calls. An unfinished one (`going`) should be resumed. One that has ended
-   * (`ended`) is only mentioned.
+   * (`ended`) is only mentioned in the answer.
    */
   findEarlierRun(planned: PlannedEvents, caller: string): Promise<EarlierRuns<EventRun>> {
     return this.runs.findEarlierRun(callOf(planned), caller);
@@ -264,8 +264,8 @@ function callOf({ tool = "track_events", source, onUnknown }: PlannedEvents): Ev
 }
 
 /**
- * The kind of runs that send events. Starting a run takes its events. So does resuming it, if events with an unknown
- * result are to be sent again.
+ * The kind of runs that send events. `start` gets the events as an `EventSource`. So does `resume`, if events with an
+ * unknown result are to be sent again.
  */
 type EventKind = RunKind<EventCall, EventEntry, EventRunState, EventSource>;
 

@@ -109,7 +109,7 @@ export class EventRunState implements RunView<EventEntry> {
   /** Whether a later call wants events with an unknown result to be sent again. */
   isResent = false;
   resumed: { readonly counts: Counts } | undefined;
-  /** How many events have been read so far. Of all others, only their number is known. */
+  /** How many events have been read so far. Of the other events, only the number is known. */
   described = 0;
   /** How many accepted events the service may have dropped: their predicted verdict is `uncertain`. */
   uncertain = 0;

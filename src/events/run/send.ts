@@ -184,15 +184,18 @@ function isRepeatable(error: ApiError, { onUnknown }: SendOptions): boolean {
 }
 
 /**
- * Returns the pause before the next attempt, in milliseconds. It grows with each attempt, and is never shorter than the
- * service asks for.
+ * Returns the pause before the next attempt, in milliseconds. After a busy answer, it is as long as the error says, but
+ * at least 50 ms. After other errors, it doubles with each attempt, up to 5 seconds.
  */
 function pauseAfter(error: ApiError, attempt: number): number {
   const grown = Math.min(PAUSE_MS.longest, PAUSE_MS.first * 2 ** Math.min(attempt - 1, 16));
   return error.effect === "busy" ? Math.max(PAUSE_MS.busyAtLeast, error.retryAfterMs) : grown;
 }
 
-/** Waits before a retry. Returns false at once if there is no time left for a retry, or if the run is over. */
+/**
+ * Waits before a retry. Returns false if there must be no retry: at once if there is no time left or the run is over,
+ * or later if the run ends during the wait.
+ */
 async function pauseBeforeRetry(run: SenderState, ms: number, giveUpAt: number): Promise<boolean> {
   if (isOver(run) || run.options.clock.now() + ms > giveUpAt) return false;
   const { waiting } = run;
@@ -317,8 +320,9 @@ function keyedQueue<Task>(concurrency: number, perform: (task: Task) => Promise<
       begin();
     },
     /**
-     * Waits until at most `few` tasks wait, of which at most twice `concurrency` could start at once. Resolves to the
-     * number of waiting tasks. Rejects with the error of a task.
+     * Waits until at most `few` tasks have not started. At most twice `concurrency` of these may be ready; the others
+     * wait for a task with the same key. Resolves to the number of tasks that have not started. Rejects with the error
+     * of a task.
      */
     async nearlyEmpty(few: number): Promise<number> {
       await until(() => ready.length <= 2 * concurrency && held - running <= few);

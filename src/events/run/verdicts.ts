@@ -56,7 +56,10 @@ export class VerdictKinds {
     this.#kindOf[object] = verdict === undefined ? this.#plain : this.#numberOf(verdict);
   }
 
-  /** Returns the predicted verdict on an event. Undefined if it is recorded without findings. */
+  /**
+   * Returns the predicted verdict on an event. Undefined if the event is recorded without findings, or has no verdict
+   * yet.
+   */
   predictionOf(object: number): Prediction | undefined {
     return this.#kinds[(this.#kindOf[object] ?? 0) - 1]?.prediction;
   }

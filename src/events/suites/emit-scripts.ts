@@ -299,7 +299,7 @@ function checkFields(found, path, holder, parameters) {
   }
 }
 
-// Checks a parameter that the event does not have. The service ignores it, unless its value exceeds a limit.
+// Checks a parameter that is not defined for the event. The service ignores it, unless its value exceeds a limit.
 function checkUnused(found, path, value) {
   found.notes.push(path + " is not a parameter of this event; the service ignores it");
   checkLength(found, path, value);

@@ -44,7 +44,10 @@ interface EmittedContents {
   readonly byBasis: Readonly<Record<string, number>>;
 }
 
-/** Returns how many tests a file contains. Each case is a test, but in Playwright all cases are one test. */
+/**
+ * Returns how many tests a file contains. A Playwright file has one test, which checks a page and uses no cases;
+ * `byVerdict` and `byBasis` then count the cases of the suite. In other files, each case is a test.
+ */
 export function contentsOf({ cases }: EventSuite, format: SuiteFormat): EmittedContents {
   const counted = (names: readonly string[], of: (one: EventSuite["cases"][number]) => string) => {
     const counts = names.map((name) => [name, cases.filter((one) => of(one) === name).length] as const);

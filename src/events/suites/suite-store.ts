@@ -19,7 +19,9 @@ const plannedTests = z.object({ suiteId: z.string(), saveTo: z.string() });
 /** Tests that wait for approval. `saveTo` is the file for the report; "" for none. */
 type PlannedTests = Readonly<z.output<typeof plannedTests>>;
 
-/** Stores suites. Each caller sees only their own. Throws a RunStoreError if a file cannot be read or written. */
+/**
+ * Stores suites. Each caller sees only their own. Throws a RunStoreError if a stored text cannot be read or written.
+ */
 export interface SuiteStore {
   /** Stores a suite. The same suite in the same format always gets the same ID. */
   keep(caller: string, suite: EventSuite, format: SuiteFormat): Promise<KeptSuite>;
