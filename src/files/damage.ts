@@ -11,8 +11,8 @@ const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
     "formulaError",
     /^#(?:NV|N\/[BD]|WERT!|BEZUG!|ZAHL!|ÜBERLAUF!|KALK!|NOM\?|VALEUR!|NOMBRE!|¡VALOR!|¿NOMBRE\?|¡(?:REF|NUM|DIV\/0)!|VALORE?!|RIF!|NOME\?|NÚM!|WAARDE!|VERW!|NAAM\?|ARG!|ADR!|NAZWA\?|YOK|AD\?|DEĞER!|BAŞV!|SAYI(?:\/0)?!)$/,
   ],
-  // A program has changed a long number, or a text such as 12E5. The sign of the exponent shows this, because
-  // spreadsheets always write one. Java and databases write decimals instead (4.01E12).
+  // A program has changed a long number, or a text such as 12E5. Spreadsheets always write a sign before the exponent
+  // (4E+12). Java and databases write no sign, but always decimals (4.01E12).
   ["scientific", /^[+-]?\d(?:[.,]\d+E[+-]?|E[+-])\d{1,3}$/i],
   // A program has changed a column of IDs to decimal numbers, because one of its cells was empty.
   ["decimal", /^\d{5,}[.,]0{1,2}$/],
@@ -87,8 +87,8 @@ export function mayBeConverted(text: string): boolean {
 }
 
 /**
- * Returns how a spreadsheet has probably damaged a text. `isText`: the cell is formatted as text, so it was not
- * converted.
+ * Returns how a spreadsheet or another program has probably damaged a text; undefined if it looks undamaged. `isText`:
+ * the cell is formatted as text, so it was not converted.
  */
 export function damageIn(text: string, isText = false): Damage | undefined {
   const trimmed = text.trim();

@@ -126,7 +126,7 @@ function withOtherSheets(thrown: FileError, { form, seen: { sheets = [], otherSh
   return new FileError(
     `${thrown.message}; this is the sheet ${JSON.stringify(form.sheet)}, and no sheet of the workbook has a header with the usual columns`,
     `The other sheets: ${listed(sheets)}${more > 0 ? ` and ${more} more` : ""}. To read one of them: sheet ${JSON.stringify(first)}. ` +
-      "Its own error then names its headings, which columns maps.",
+      "If its headings are not recognized either, the next error lists them. Then map them with columns.",
     { cause: thrown },
   );
 }
@@ -347,7 +347,7 @@ async function idsOfSheet(
 const NAMED = 12;
 /** Matches a number with separators between thousands, as spreadsheets may show it. */
 const GROUPED = /^\d{1,3}(?:(?:,\d{3})+|(?:[.'’ ]\d{3}){2,})$/;
-/** Matches a Context ID that has only digits. If other IDs in the column are longer, it may have lost leading zeros. */
+/** Matches a Context ID that has only digits. If most IDs in the column are longer, it may have lost leading zeros. */
 const DIGITS = /^\d+$/;
 
 const splitAtDefault = splitter(BETWEEN_CONTEXTS);
@@ -357,7 +357,7 @@ class Facts {
   readonly #given: string | undefined;
   readonly #at: Readonly<Record<"group" | "targeting" | "tx", number>>;
   readonly #holding = new Map<string, number>();
-  /** How many Context IDs have each number of digits. Undefined as soon as one is not a number. */
+  /** How many Context IDs there are of each length. Undefined as soon as one has a character that is no digit. */
   #digits: Map<number, number> | undefined = new Map();
   #group = "";
   #blankGroups = 0;
@@ -370,7 +370,7 @@ class Facts {
 
   readonly signs: Signs;
   readonly decimals: DecimalSigns;
-  /** The indexes of columns without a heading and without a cell. */
+  /** The indexes of columns without a heading in which all cells so far are empty. */
   readonly #empty: Set<number>;
 
   constructor(header: SheetHeader, given: string | undefined, decimals: DecimalSigns) {

@@ -160,15 +160,15 @@ export interface RootGuard {
   /** Folders with protected data. A root of the client may not contain such a folder, nor be in one. */
   readonly folders: readonly string[];
   /**
-   * Files with protected data. A root of the client may not contain such a file, nor be in its folder. The second rule
-   * does not apply if that folder contains the home folder.
+   * Files with protected data. A root of the client may not contain such a file. It may also not be inside of the
+   * file's folder, except if that folder contains the home folder, because then no folder of the user would be allowed.
    */
   readonly files: readonly string[];
 }
 
 /**
  * Returns the folders that a client offers as its roots (MCP) and that may be used. Not allowed are the root of a disk,
- * the home folder, and protected folders.
+ * folders that contain the home folder, and folders that `guard` protects.
  */
 export async function usableRoots(uris: readonly string[], guard: RootGuard): Promise<readonly string[]> {
   const home = await realOrSame(guard.home);

@@ -84,7 +84,10 @@ const CONTEXTS: readonly string[] = ["contextId", "contexts"];
 interface Omission {
   readonly given: string;
   readonly plain: string;
-  /** The columns that `given` means: none, one, or both columns of Context IDs. */
+  /**
+   * The columns that `given` names. Empty if it is only a heading of the file. A column of Context IDs means both of
+   * them.
+   */
   readonly columns: readonly string[];
 }
 
@@ -98,7 +101,7 @@ function omissionsIn(mapped: ColumnsArgument, read: ReturnType<typeof readingOf>
 }
 
 /**
- * Returns a function that finds the argument with which the caller excluded a heading. The argument names the heading
+ * Returns a function that finds the omission with which the caller excluded a heading. The omission names this heading,
  * or its column.
  */
 function omitter(cells: readonly string[], omissions: readonly Omission[], read: ReturnType<typeof readingOf>) {
@@ -302,7 +305,7 @@ export function checkOneTable(
   const [heading, name] = [cells[at]?.trim() ?? "", names[at] ?? ""];
   if (gap === 0 || at < 0 || !isTable) return;
   throw new FileError(
-    `${listed([heading])} on line ${line} of the file is behind an empty column, so it may belong to another table; nothing was sent`,
+    `${listed([heading])} on line ${line} of the file is to the right of an empty column, so it may belong to another table; nothing was sent`,
     `If it belongs to this table, give columns ${JSON.stringify({ [name]: heading })}. If not, leave it out: columns ${JSON.stringify({ [name]: "" })}.`,
   );
 }
@@ -358,8 +361,8 @@ const REQUIREMENT = "required|mandatory|optional|필수|선택|Pflichtfeld|erfor
 const TYPE = "text|string|number|integer|boolean|varchar|list|텍스트|문자열?|숫자|목록|Zahl|Liste";
 const EXAMPLE = /^\(?(?:(?:example|예시?|Beispiel)\s*:|e\. ?g\.|z\. ?B\.|ex\.)\s*\S/i;
 /**
- * Matches a cell that explains what its column may contain, as in templates ("required: max. 36 characters"). Names of
- * options cannot contain these signs.
+ * Matches a cell that explains what its column may contain, as in templates ("required: max. 36 characters"). No option
+ * can have such a name, because names cannot contain the sign after the word.
  */
 const RULE = new RegExp(`^(?:${REQUIREMENT}|${TYPE})\\s*[,:;(\\[/]`, "i");
 const REQUIRED = new RegExp(`^[(*]*(?:${REQUIREMENT})[)*]*$`, "i");
@@ -370,7 +373,7 @@ const TYPE_OR_REQUIRED = new RegExp(
 
 /**
  * Matches a cell of the line that SQL clients and Markdown draw below the header, or an empty cell in it. In sheets
- * with results, such a cell begins with an apostrophe.
+ * with results, such a cell begins with an apostrophe, because it would otherwise look like a formula.
  */
 const RULER = /^(?:'?[:|=+-]{3,})?$/;
 
@@ -447,7 +450,8 @@ function likelyMapping(
     }
   }
   if (Object.keys(likely).length === 0) return undefined;
-  // Without a mapping, the values of these columns would be ignored. So headings similar to theirs are suggested.
+  // The columns below are optional. Similar headings are suggested for them as well, because their values would
+  // otherwise be ignored.
   const isWithoutIds = header.at("contexts") < 0 && header.at("contextId") < 0;
   for (const column of [...(isWithoutIds ? ["contexts", "contextId"] : []), "parentName", "action", "op"]) {
     const isFree = columns.includes(column) && header.at(column) < 0 && !(column in likely);

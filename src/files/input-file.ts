@@ -31,8 +31,9 @@ export const DELIMITERS = [",", ";", "\t", "|"] as const;
 export type Delimiter = (typeof DELIMITERS)[number];
 
 /**
- * Marks that mean yes in one sheet and no in another: an X means no beside a circle or a tick, and otherwise yes. A
- * circle means yes, but not beside a filled one.
+ * Marks whose meaning depends on the other marks in the same column: `x` (an X) and `o` (an empty circle). An X means
+ * no if the column also has circles or ticks, and otherwise yes. An empty circle means yes; its meaning is unclear if
+ * the column also has filled circles.
  */
 const SIGNS = ["x", "o"] as const;
 
@@ -46,10 +47,16 @@ const sheetForm = z.object({
   separator: z.string().exactOptional(),
   /** The columns in which an empty cell means the value of the cell above. */
   fillDown: z.array(z.string()).exactOptional(),
-  /** The columns in which a comma or a point is the decimal sign, because other numbers can be read in no other way. */
+  /**
+   * The columns in which a comma or a point is the decimal sign, as those numbers show that can be read in only one
+   * way.
+   */
   decimalCommas: z.array(z.string()).exactOptional(),
   decimalPoints: z.array(z.string()).exactOptional(),
-  /** By column with yes and no: what these marks mean in it. A mark is absent if this is unclear. */
+  /**
+   * For each column with yes and no: whether an X and an empty circle mean yes in it. A mark is absent if its meaning
+   * is unclear.
+   */
   signs: z.record(z.string(), z.partialRecord(z.enum(SIGNS), z.boolean())).exactOptional(),
   /** The line numbers of rows to skip: rows with totals (`subtotals`), and rows that explain the columns (`hints`). */
   subtotals: z.array(z.number()).exactOptional(),

@@ -115,7 +115,8 @@ class JapaneseLikeness {
 }
 
 /**
- * Matches bytes that no Western text in Windows-1252 has, or not with these neighbours. Each byte is a character.
+ * Matches bytes and combinations of bytes that Western text in Windows-1252 does not contain. In the searched text,
+ * each character is one byte.
  */
 const NOT_WESTERN = new RegExp(
   [
@@ -132,11 +133,11 @@ const NOT_WESTERN = new RegExp(
     .map(({ source }) => source)
     .join("|"),
 );
-/** The number of characters that `NOT_WESTERN` needs to match, less one. */
+/** How many characters of the previous chunk are searched again: one less than the longest match of `NOT_WESTERN`. */
 const NEIGHBOURS = 4;
 /**
- * `CARON`: š and ž, the same in Windows-1250 and Windows-1252. `AMBIGUOUS`: bytes that are different letters there,
- * such as č and è. A text with both may have either encoding.
+ * `CARON`: š and ž, the same in Windows-1250 and Windows-1252. `AMBIGUOUS`: bytes that are different letters in these
+ * two encodings, such as č and è. A text with both kinds may have either encoding.
  */
 const [CARON, AMBIGUOUS] = [/[\x9a\x9e]/, /[\xe6\xe8\xec\xef\xf2\xf8\xf9]/];
 /** The six letters in which Windows-1254 (Turkish) differs from Windows-1252 (Icelandic): Ğ, İ, Ş, ğ, ı, ş. */
@@ -206,7 +207,7 @@ class MacLikeness {
   }
 
   isMac(): boolean {
-    // In Windows-1250 and Windows-1252, 9A and 9E are š and ž.
+    // 9A and 9E alone prove nothing, because they are the letters š and ž in Windows-1250 and Windows-1252.
     const isClear = [...this.#letters].some((byte) => byte !== 0x9a && byte !== 0x9e);
     return this.#hasMacLines === true || (this.#letters.size > 1 && isClear && !this.#hasWestern);
   }

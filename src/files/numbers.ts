@@ -34,10 +34,12 @@ const CLEAR: readonly (readonly [DecimalSign, RegExp])[] = [
 ];
 /** Matches numbers such as 1.250 and 1,250, which may mean 1250 as well as 1.25. */
 const UNCLEAR = /^-?[1-9]\d{0,2}[.,]\d{3}$/;
-/** Matches an amount such as 1,250원. Its currency has no decimals, so the comma can only separate thousands. */
+/**
+ * Matches an amount such as 1,250원. Its currency has no decimals, so the comma or point can only separate thousands.
+ */
 const WHOLE = /^(?:[₩￦] ?-?\d{1,3}[.,]\d{3}|-?\d{1,3}[.,]\d{3} ?[원円])$/;
 
-/** Matches numbers that need no further look, which most are. */
+/** Matches numbers that can be parsed at once. Most numbers are like this. */
 const PLAIN = /^\d{1,9}(?:\.\d{1,2})?$/;
 
 function decimalSignOf(bare: string): DecimalSign | undefined {
@@ -64,8 +66,9 @@ export function numberForm(
 }
 
 /**
- * Reads a number. Accepts 1.250,00, $1,250.00 and (5.00). Undefined if the text is no number, or if it can be read in
- * two ways: 1,250, or 1.250 in a file separated by semicolons or with a currency.
+ * Reads a number. Accepts 1.250,00, $1,250.00 and (5.00). Undefined if the text is no number, or one that JavaScript
+ * would round. Also undefined if `decimal` is absent and the number can be read in two ways: 1,250; or 1.250 with a
+ * currency or in a file separated by semicolons.
  */
 export function numberIn(text: string, { decimal, delimiter }: NumberForm): number | undefined {
   if (PLAIN.test(text)) return Number(text);
@@ -81,7 +84,10 @@ export function numberIn(text: string, { decimal, delimiter }: NumberForm): numb
   return plain !== "" && isExact(plain) ? Number(plain) : undefined;
 }
 
-/** Returns the sign that an amount without decimals does not have. */
+/**
+ * Returns the decimal sign for an amount without decimals, such as 1,250원: of the comma and the point, the one that it
+ * does not contain.
+ */
 function otherSign(bare: string): DecimalSign {
   return bare.includes(",") ? "." : ",";
 }

@@ -138,7 +138,7 @@ class ResultWriter {
       const own = header.at(column);
       const names = COLUMNS[column].map(plainHeading);
       const found = own >= 0 ? own : header.cells.findIndex((cell) => names.includes(plainHeading(cell)));
-      // A column with another heading is the caller's own, so blank cells in it stay blank.
+      // If the caller mapped another heading to this column, its blank cells stay blank.
       const isFilled = column === "action" || column === "op";
       if (isFilled && own >= 0 && !isHeadingOf(column, header.cells[own] ?? "")) continue;
       at.set(column, found >= 0 ? found : width);

@@ -20,7 +20,7 @@ export interface OpenedFile {
 
 /**
  * The content of a row. Rows with the same `key` become one item. If one of them is invalid, the whole item fails.
- * `group`: the group that an invalid row names, so that the option with that name still becomes a group.
+ * `group`: the group that an invalid row names. The option with that name becomes a group all the same.
  */
 export type RowContent<Item> =
   | { readonly item: Item; readonly key?: string | undefined }

@@ -383,7 +383,10 @@ class RowReader {
     return [this.#blank === 0 ? held : { ...held, skipped: (held.skipped ?? 0) + this.#blank }];
   }
 
-  /** Returns whether a row has several headings and nothing else. An option may have the name of its column. */
+  /**
+   * Returns whether a row has several headings and nothing else. One heading is not enough, because an option may be
+   * named like its column.
+   */
   #hasHeadings({ cells }: SheetRecord): boolean {
     const filled = cells.flatMap((cell, at) => (cell.trim() !== "" && this.#read[at] === true ? [at] : []));
     const { names } = this.#headings(cells);
@@ -418,7 +421,7 @@ class RowReader {
     const isClear = this.#isApart || filled.every((at) => found.names[at] !== "");
     const isOther = isClear && columnCount(found) > 1 && isWhole(found, this.#shape);
     if (!isOther && !isHeader) return;
-    // Here, the columns `contextId` and `contexts` count as the same, because a heading in merged cells may mean
+    // `contextId` and `contexts` count as the same column here, because a heading in merged cells may be read as
     // either.
     const same = (name = ""): string => (name === "contextId" ? "contexts" : name);
     if (filled.every((at) => same(found.names[at]) === same(this.#header.names[at]))) return;

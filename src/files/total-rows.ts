@@ -71,7 +71,8 @@ export class TotalRows {
   #hasDigits = false;
 
   /**
-   * `read` says for each column whether it is read. `ids` are the indexes of columns with option IDs or Context IDs.
+   * `read`: for each column, whether its heading is known, so that its cells are read. `ids` are the indexes of columns
+   * with option IDs or Context IDs.
    */
   constructor(read: readonly boolean[], ids: readonly number[]) {
     this.#read = read;
@@ -104,9 +105,9 @@ export class TotalRows {
 
   /**
    * Returns the kind of a row. A row with totals starts with a word for totals, and all other filled cells are numbers.
-   * One of these must be the sum of its column, or a formula that sums. In a column that is read, only such a formula
-   * or the number of rows is allowed. The last row is a total even if no number can be compared, or if it comes after
-   * an empty row.
+   * One of these must be the sum of its column, or a formula that sums. In a column with a known heading, only such a
+   * formula or the number of options is allowed. The last row counts as totals even if no number can be compared, or if
+   * it comes after an empty row. A row with only the number of options (`5 rows`) counts as totals, too.
    */
   #kindOf({ cells, sums: formulas }: SheetRecord, isApart: boolean): RowKind {
     const name = cells.find((cell) => cell.trim() !== "")?.trim() ?? "";
@@ -141,8 +142,8 @@ export class TotalRows {
   }
 
   /**
-   * Returns whether all filled cells after the first are the sums of their columns. False if one of these columns is
-   * read.
+   * Returns whether all filled cells after the first are the sums of their columns. False if one of these columns has a
+   * known heading.
    */
   #isLabelledSum(cells: readonly string[]): boolean {
     const filled = cells.flatMap((cell, at) => (cell.trim() === "" ? [] : [{ cell: cell.trim(), at }]));

@@ -1,7 +1,10 @@
 import { wordReader } from "./cells.ts";
 import type { SheetForm } from "./input-file.ts";
 
-/** What marks mean in a column: an X means no beside a circle or a tick, and otherwise yes. Absent if it is unclear. */
+/**
+ * Whether an X and an empty circle mean yes in a column (see `SIGNS` in input-file.ts). A mark is absent if its meaning
+ * is unclear.
+ */
 type Meanings = NonNullable<SheetForm["signs"]>[string];
 
 const wordIn = wordReader<boolean | "x" | "o" | "tick" | "dot">([
@@ -36,7 +39,7 @@ export function truthReader(meanings: Meanings = {}): (cell: string) => boolean 
 /** The columns with yes and no. */
 const COLUMNS = ["type", "exposeChildren"];
 
-/** So many different cells of a column are compared. */
+/** At most this many different cells of a column are compared. */
 const MOST_CELLS = 100;
 
 /** Finds out what the marks in columns with yes and no mean. */

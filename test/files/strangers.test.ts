@@ -686,7 +686,7 @@ describe("workbooks of other programs", () => {
   test("a column behind an empty one is read only if the caller says that it belongs to the table", async () => {
     const sheet = "Option,Context IDs,,Group,Members\nOne,a,,Alpha,5\nTwo,b,,,\n";
     const refused = read("a.csv", sheet);
-    await expect(refused).rejects.toThrow('"Group" on line 1 of the file is behind an empty column');
+    await expect(refused).rejects.toThrow('"Group" on line 1 of the file is to the right of an empty column');
     await expect(refused).rejects.toMatchObject({ remedy: expect.stringContaining('columns {"parentName":"Group"}') });
     expect((await read("a.csv", sheet, { columns: { parentName: "Group" } })).groups).toEqual(["Alpha", undefined]);
     expect((await read("a.csv", sheet, { columns: { parentName: "" } })).groups).toEqual([undefined, undefined]);

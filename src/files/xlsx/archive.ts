@@ -23,7 +23,10 @@ export function unreadableWorkbook(why: string, cause?: unknown): FileError {
   return new FileError(`the workbook cannot be read: ${why}`, DAMAGED, { cause });
 }
 
-/** Opens a ZIP archive. Throws a FileError if it is damaged, or has parts with names that no real workbook has. */
+/**
+ * Opens a ZIP archive. Throws a FileError if it is damaged or has too many parts, or if a part's name is invalid or
+ * occurs twice.
+ */
 export async function openArchive(packed: Buffer, mostBytes = MAX_UNPACKED_BYTES): Promise<Archive> {
   const zip = await opened(packed);
   const entries = new Map<string, Entry>();

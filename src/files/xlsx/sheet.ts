@@ -33,8 +33,8 @@ const MAX_CHARACTERS = 256 * MEGABYTE;
 const MAX_MERGED_RANGES = 100_000;
 
 /**
- * The part of a merged range that is in one column and below its first row. All its cells get the value of the range's
- * first cell.
+ * A merged range of several rows: the index of its first column, and the numbers of its first and last row. The value
+ * of its first cell is repeated in this column of the other rows.
  */
 interface MergedRange {
   readonly column: number;
@@ -43,8 +43,8 @@ interface MergedRange {
 }
 
 /**
- * Yields the rows of a sheet with the texts that a spreadsheet shows. All cells of a merged range get its value. Throws
- * a FileError.
+ * Yields the rows of a sheet with the texts that a spreadsheet shows. A cell that is merged across rows has its text in
+ * each of them. One that is merged across columns has it only in the first. Throws a FileError.
  */
 export async function* readSheet(
   archive: Archive,

@@ -24,7 +24,10 @@ interface Workbook {
   readonly parts: SheetParts;
 }
 
-/** Finds a sheet by name or number. Default: the first sheet that has a header. Throws a FileError. */
+/**
+ * Finds a sheet by name or number. Default: the first visible sheet that has a header; if none has one, the first
+ * visible sheet. Throws a FileError.
+ */
 export async function findSheet(
   bytes: ByteSource,
   wanted: string | number | undefined,
