@@ -167,7 +167,7 @@ function print(document: PlanDocument, file: string): void {
   printLines(planLines({ plan, file, digest, groupName: groupNamesOf(document) }));
 }
 
-/** Returns the base in the same folder as a file. The run that applies the file updates it. Throws if there is none. */
+/** Returns the base in the same folder as a file, for the run that will update this base. Throws if there is none. */
 async function baseFileOf(file: string): Promise<BaseFile> {
   const path = await realpath(basePathOf(file));
   return { root: dirname(path), steps: [basename(path)] };

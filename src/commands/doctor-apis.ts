@@ -158,8 +158,8 @@ function failureReason({ reason, statusCode }: NotSentError | AmbiguousError): s
 }
 
 /**
- * Returns the outcome of a probe after a BusyError. The service is reachable, but it did not say whether the key is
- * valid.
+ * Returns the outcome of a probe after a BusyError. A rate limit does not show whether the key is valid. A refusal
+ * because of another write does: it counts as an answer to a valid key.
  */
 function busyMeans({ statusCode, retryAfterMs }: BusyError): Omit<ProbeOutcome, "probe"> {
   return statusCode === RATE_LIMITED

@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import packageJson from "../../package.json" with { type: "json" };
 import type { Log } from "../observe/log.ts";
 import { syncFolder } from "../platform/files.ts";
+import { amount } from "../platform/text.ts";
 import { SEAL_KEY_FILE } from "../runs/files/backend.ts";
 import { runsIn } from "../runs/files/run-folder.ts";
 import type { FoundStore } from "../runs/postgres/start.ts";
@@ -131,7 +132,13 @@ export async function checkStore({ store, stateDir }: Pick<Settings, "store" | "
     ...weaknesses.map((one) => note("store", one)),
     ...(lying === 0
       ? []
-      : [note("store", `${lying} runs are in ${stateDir} and stay there`, "Unset TARGETING_MCP_STORE to see them.")]),
+      : [
+          note(
+            "store",
+            `not in the database: ${amount(lying, "run")} in ${stateDir}`,
+            "Unset TARGETING_MCP_STORE to see them.",
+          ),
+        ]),
   ];
   return { store: { kind: "postgres", ok: wrong === undefined, server, tables, problems }, checks };
 }

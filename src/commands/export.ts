@@ -65,7 +65,7 @@ function piecesOf(there: ServiceTargeting, form: ExportForm): AsyncIterable<stri
 
 /**
  * Asks whether existing files may be replaced. The question contains how many changes were made in the service since
- * the old base was written, because later plans will not report these.
+ * the old base was written, because a plan with the new base does not report these changes.
  */
 async function mayReplace(to: string, there: ServiceTargeting, isBaseOnly: boolean): Promise<boolean> {
   const paths = isBaseOnly ? [basePathOf(to)] : [to, basePathOf(to)];

@@ -43,8 +43,8 @@ export async function runPage(line: CommandLine): Promise<number> {
 }
 
 /**
- * Returns the services without those that execute changes or use the sandbox, if the runs belong to a sandbox in
- * another process. This process cannot reach that sandbox.
+ * If the runs belong to a sandbox that is part of another process, removes the services that execute changes or use the
+ * sandbox, because this process cannot reach it. Otherwise returns all services.
  */
 function drivable({ changes, sandbox, testBench, ...services }: ToolServices, { environment }: Settings): ToolServices {
   const isElsewhere = environment.kind === "sandbox" && environment.url === undefined;

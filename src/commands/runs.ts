@@ -107,8 +107,8 @@ export async function runUndo(line: CommandLine): Promise<number> {
 }
 
 /**
- * Returns whether a run was made with another service or sandbox. Other keys do not matter, because keys can be
- * replaced.
+ * Returns whether a run was made in another environment or sandbox than that of the settings. Keys are not compared,
+ * because they can be replaced.
  */
 function isElsewhere({ environment, sandbox }: RunHeader, context: PlanContext): boolean {
   return environment !== context.environment || (sandbox !== undefined && sandbox !== context.apiUrl);

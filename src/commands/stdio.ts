@@ -65,7 +65,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
     hidden: hiddenTools(tools, offer),
     environment: environment.kind,
     services: connecting.services,
-    // This key signs questions to the client. Only this process verifies them, so a random key is enough.
+    // This key signs questions to the client. Only this process verifies the signatures, so a random key is enough.
     seal: questionSeal(randomBytes(32)),
     redactor,
     log,

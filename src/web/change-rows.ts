@@ -39,7 +39,7 @@ export interface Placed extends Omit<ChangeRow, "before" | "after"> {
   readonly lacksIds?: true | undefined;
   /**
    * Set if the option is deleted only because its targeting is. The row is replaced when the targeting has been read
-   * from the service, because only then its Context IDs are known.
+   * from the service, because its Context IDs are unknown before that.
    */
   readonly isInside?: true | undefined;
 }
@@ -183,8 +183,8 @@ function inputIds({ tool, input }: WriteCall): GivenIds {
 }
 
 /**
- * The changes of a run. `freed`: sub-options that moved to the top level because their group was deleted; their names
- * by ID.
+ * The changes of a run. `freed`: by ID, the names of the sub-options that moved to the top level because their group
+ * was deleted. A name is undefined if it is unknown.
  */
 interface EndedRows {
   readonly rows: readonly Placed[];

@@ -40,7 +40,7 @@ interface AllChanges extends Omit<ChangeList, "rows" | "total"> {
   /** The sub-options that moved to the top level because their group was deleted: names by ID, undefined if unknown. */
   readonly freedNames?: ReadonlyMap<string, string | undefined>;
   readonly rows: readonly Placed[];
-  /** Set if the objects to delete could not be read from the service. */
+  /** Set if the service could not be read now, so that Context IDs or names are missing. */
   readonly isUnread?: true;
 }
 
@@ -413,7 +413,7 @@ async function readLost(
 
 /**
  * Returns the names of the first sub-options that moved to the top level because their group was deleted. Unknown names
- * are read from the service. Undefined if it cannot be read now.
+ * are read from the service. Undefined if the service cannot be read now.
  */
 async function freedNamesOf(
   freed: ReadonlyMap<string, string | undefined>,

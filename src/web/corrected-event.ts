@@ -91,7 +91,7 @@ function withShortTexts(holder: JsonObject): JsonObject {
 
 /**
  * Compares two texts line by line. Returns one list with the lines of both: unchanged, removed, added or partly changed
- * ones.
+ * ones. If a text has more than `MAX_LINES` lines, returns the lines of `after` as unchanged.
  */
 export function diffLines(before: readonly string[], after: readonly string[]): readonly BodyLine[] {
   if (before.length > MAX_LINES || after.length > MAX_LINES) {

@@ -98,10 +98,10 @@ function remedyOnPage(remedy: string, canResume: boolean): string {
     .replace("Press Resume run.", `Now ${ASK_AGAIN}`);
 }
 
-/** The reasons for which events are not sent on purpose: the service would ignore or reject them. */
+/** The error codes of events that are deliberately not sent, because the service would ignore or reject them. */
 const HELD_BACK: ReadonlySet<string> = new Set(["EVENT_IGNORED", "EVENT_REJECTED"]);
 
-/** Returns a failure as the page shows it. `canResume`: whether the run has the button that some remedies name. */
+/** Returns a failure as the page shows it. `canResume`: whether the run has the button "Resume run". */
 export function failureRow(failure: SummarizedFailure, canResume: boolean): FailureRow {
   const { outcome } = failure;
   const remedy = remedyOnPage(failure.remedy, canResume);
@@ -187,7 +187,10 @@ const NAME_CAUSES: Readonly<Record<string, string>> = {
   outerSpace: "begins or ends with space",
 };
 
-/** Returns what is wrong with invalid names in a few words. All names of one failure break the same rules. */
+/**
+ * Returns what is wrong with invalid names in a few words. All names of one failure break the same rules. Undefined if
+ * there are no words for these rules.
+ */
 function nameCause({ details = [], detail = {}, count }: SummarizedFailure): string | undefined {
   const each = details.length === 0 ? [detail] : details.map(({ reason }) => reason.detail ?? {});
   const textsOf = (list: unknown): readonly string[] => (Array.isArray(list) ? list.map(String) : []);
@@ -212,7 +215,8 @@ const DAMAGE_CAUSES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns what is wrong with events that were not sent on purpose. The heading already says that they were not sent.
+ * Returns what is wrong with events that were deliberately not sent: the part of the message after the colon. The
+ * heading already says that they were not sent. Undefined if the message is about only the first of these events.
  */
 function heldCause({ isOfFirst, message }: SummarizedFailure): string | undefined {
   return isOfFirst ? undefined : /: (.+)/s.exec(message)?.[1];
@@ -262,7 +266,7 @@ const CAUSES: Readonly<Record<string, (failure: SummarizedFailure) => string | u
   EVENT_REJECTED: heldCause,
 };
 
-/** Returns the cause of a failure in a few words, if there are such words. */
+/** Returns the cause of a failure in a few words. Undefined if `CAUSES` has no words for it. */
 function causeOf(failure: SummarizedFailure): string | undefined {
   const { errorCode } = failure;
   return Object.hasOwn(CAUSES, errorCode) ? CAUSES[errorCode]?.(failure) : undefined;
@@ -279,7 +283,10 @@ const IN_COMMON: Readonly<Record<string, string>> = {
   "INVALID_CONTEXT_ID tooLong": `Context ID longer than ${LIMITS.contextIdBytes.value} bytes`,
 };
 
-/** Returns the message of a failure. If each object has its own message, returns what all of them say. */
+/**
+ * Returns the message of a failure. If each object has its own message, returns what the messages have in common, or
+ * one of them as an example.
+ */
 function sharedMessage(failure: SummarizedFailure): string {
   const { isOfFirst, isOfKinds, errorCode, count, details = [], message } = failure;
   if (!isOfFirst) return message;
@@ -365,7 +372,7 @@ function resultWords(entry: JournalEntry): string | undefined {
     const what = entry.statusCode === undefined ? UNANSWERED : `answered with status ${entry.statusCode}`;
     return `${what}; sent again after ${(entry.ms / 1000).toFixed(1)} s`;
   }
-  // An answer that decides about no item is followed by a pause, after which the request is sent again.
+  // An answer without a result for any item is not described: the entry `waited`, which follows it, is described.
   if (entry.t !== "answer" || (entry.changes.length === 0 && entry.made === undefined)) return undefined;
   const failed = entry.changes.filter(({ to }) => to === "failed").length;
   const others = entry.changes.filter(({ to }) => to === "refused" || to === "unknown" || to === "notApplied").length;
@@ -453,7 +460,10 @@ function downloadName({ header: { runId, fileName } }: Run): string {
   return fileName?.replace(/\.[^.]*$/, "") || runId;
 }
 
-/** Returns the sheet that the caller gave the run, in its original format and with the result of each row added. */
+/**
+ * Returns the sheet that the caller gave the run, in its original format and with the result of each row added.
+ * Undefined if the run has no sheet.
+ */
 async function savedSheet(run: Run, services: ToolServices): Promise<Response | undefined> {
   const asked = sheetRunOf(run);
   if (asked === undefined) return undefined;

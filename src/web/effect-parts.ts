@@ -12,12 +12,12 @@ export const DELETED: Readonly<Record<string, string>> = {
   "Options deleted": "option",
 };
 
-/** Returns the nouns for what is deleted: `option`, `group` or `targeting`. */
+/** Returns the nouns for the kinds of objects that are deleted: `option`, `group`, `targeting`. */
 export function nounsOf(parts: readonly EffectPart[]): readonly string[] {
   return parts.flatMap(({ title }) => (Object.hasOwn(DELETED, title) ? (DELETED[title] ?? []) : []));
 }
 
-/** Returns the noun for what is deleted. */
+/** Returns the noun for what is deleted: `object` if several kinds of objects are deleted. */
 export function nounOf(parts: readonly EffectPart[]): string {
   const [noun = "object", ...others] = nounsOf(parts);
   return others.length === 0 ? noun : "object";

@@ -193,6 +193,7 @@ function checkScheme({ headers }: Request, address: string): void {
 
 /**
  * Returns the URL to which a request was sent, without its path. It has no default port, even if `Host` contains one.
+ * Undefined if `Host` is invalid.
  */
 function addressed(headers: Headers, protocol: string): URL | undefined {
   const url = `${protocol}//${headers.get("host") ?? ""}`;

@@ -48,7 +48,10 @@ const STALLED = {
   onMachine: "The server that executed this run is no longer running. Resume continues it.",
 } as const;
 
-/** Returns the rows of recent runs, of all that may be unfinished, and of `ofOthers` (other callers), in any order. */
+/**
+ * Returns the rows of recent runs, of all runs that may be unfinished, and of `ofOthers` (runs of other callers), in
+ * any order.
+ */
 export async function runRows(shown: PageScope, ofOthers: readonly SeenRun[]): Promise<readonly RunRow[]> {
   const rows = (await Promise.all(ofOthers.map((seen) => foundRow(seen, shown)))).filter((row) => !isDryRun(row));
   const waits = new Map(ofOthers.map(({ run }) => [run.header.runId, run]));
@@ -192,7 +195,10 @@ function decisionWords(
   );
 }
 
-/** Returns the name of a targeting for a sentence or, if it is unknown and the run waits, its ID. */
+/**
+ * Returns the name of a targeting for a sentence. If the name is unknown, returns the ID if the run waits for approval,
+ * otherwise undefined.
+ */
 function namedIn(targeting: RunRow["targeting"], waiting: Run | undefined): string | undefined {
   return targeting?.name ?? (waiting && targeting?._id && `the targeting ${targeting._id}`);
 }
@@ -297,7 +303,10 @@ export async function downloaded(runId: string, file: string, shown: PageScope):
 /** The maximum number of characters of a title in a file name. Systems accept about 250 bytes. */
 const FILE_LETTERS = 80;
 
-/** Returns all changes of a run as a CSV file that is named after the run's title. */
+/**
+ * Returns all changes of a run as a CSV file that is named after the run's title. Undefined if this person may not see
+ * the run, or if it does not exist or is damaged.
+ */
 async function listedChanges(runId: string, shown: PageScope): Promise<Response | undefined> {
   const seen = await unlessDamaged(visibleRun(runId, shown));
   if (seen === undefined || seen === "damaged") return undefined;
@@ -372,7 +381,10 @@ export async function targetingOf(run: Run, { services: { memory } }: PageScope)
   return { _id, name: (await memory.recent()).find((one) => one._id === _id)?.name ?? nameIn(run) };
 }
 
-/** Returns why an interrupted run makes no progress. Undefined if its journal says why and nothing will continue it. */
+/**
+ * Returns why an interrupted run makes no progress. Undefined for other runs, and if the journal contains the reason
+ * and no process will continue the run automatically.
+ */
 async function stalledReason(run: Run, { services: { runs } }: PageScope): Promise<string | undefined> {
   if (run.status() !== "interrupted") return undefined;
   const refusal = await runs.refusal(run);

@@ -51,7 +51,10 @@ export async function findPageSandbox(
   }
 }
 
-/** Returns a function that finds the sandbox once and remembers it. After a failure, later calls try again. */
+/**
+ * Returns a function that finds the sandbox once and remembers it. After a failure, a call tries again if the last
+ * attempt was at least `FIND_AGAIN_MS` milliseconds ago.
+ */
 export function findOnce(find: () => Promise<PageSandbox | undefined>, now = Date.now) {
   let finding: Promise<PageSandbox | undefined> | undefined;
   let at = 0;

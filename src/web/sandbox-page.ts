@@ -152,7 +152,8 @@ export function sandboxUpdates(
   world: World,
   figures = eventFigures(world.events, world.sources.now),
 ): StreamSource<Message> {
-  // Part of each position. By it, this process recognizes the positions of an earlier process, which it must not use.
+  // A random text that is a part of each position. A position with another text comes from an earlier process and is
+  // not used.
   const process = randomBytes(6).toString("hex");
   const targetings = targetingSizes(world);
   const versions = { state: 0, faults: 0 };
@@ -469,7 +470,7 @@ const newFault = z.looseObject({
   forMs: z.int().min(1).max(MAX_MS).optional(),
 });
 
-/** Adds a fault from the page's form data. Returns an error text if the data is invalid. */
+/** Adds a fault from the page's form data. Returns an error text if the data is invalid, otherwise undefined. */
 export function addFault(faults: Faults, data: unknown): string | undefined {
   const described = newFault.safeParse(data);
   if (!described.success) return z.prettifyError(described.error);

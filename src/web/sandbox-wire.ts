@@ -246,10 +246,7 @@ export interface FaultKind {
 export interface FaultField {
   readonly name: string;
   readonly label: string;
-  /**
-   * The default value: a number, or a boolean for a checkbox. A field for a number without a default value may stay
-   * empty.
-   */
+  /** The default value: a number, or a boolean for a checkbox. */
   readonly value?: number | boolean;
   readonly least?: number;
   readonly most?: number;

@@ -22,7 +22,7 @@ export interface PageScope {
 }
 
 interface ApproverScope {
-  /** Returns the services with which a run can be executed. Undefined if this person may not approve the run. */
+  /** Returns the scope with whose services a run can be executed. Undefined if this person may not approve the run. */
   readonly of: (run: Pick<RunHeader, "project" | "caller">) => PageScope | undefined;
   /**
    * The name under which this person calls tools. Nobody may approve their own runs, so runs of this caller are

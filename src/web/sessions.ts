@@ -20,8 +20,8 @@ interface PageSessions<Person> {
   /** Returns a new token for a session, with the same end and with current data about the person. */
   renew(session: PageSession<Person>, person: Person): string;
   /**
-   * Returns the session of the token in a request. Undefined if the token is invalid or has expired. Throws if the
-   * store of ended sessions cannot be read.
+   * Returns the session of the token in a request. Undefined if the token is invalid or has expired, or if the session
+   * was ended. Throws if the store of ended sessions cannot be read.
    */
   of(request: Request): Promise<PageSession<Person> | undefined>;
   /** Ends a session. This process refuses its tokens at once, other processes within two seconds. */

@@ -268,7 +268,10 @@ function changeCounts(
   return parts.join(", ");
 }
 
-/** Omits the name of the group to which options move, which would make a label too long. */
+/**
+ * Omits the name of the group to which options move, because it would make a label too long. Undefined if `kinds` is
+ * undefined.
+ */
 function withoutGroup(kinds: ChangeKinds | undefined): ChangeKinds | undefined {
   const { into: _, ...how } = kinds ?? {};
   return "moved" in how ? how : undefined;

@@ -28,7 +28,7 @@ import {
 } from "./effect-parts.ts";
 import type { ChangeCounts, EffectObjects, RunRow, EffectPart as ShownPart, Waiting } from "./wire.ts";
 
-/** The maximum number of objects in one part of a row, or in one page of a list. */
+/** The maximum number of objects in one part of an effect, or in one page of a list. */
 const MAX_OBJECTS = 100;
 /** From this number of deletions on, a person must type the name of the targeting to approve. */
 const LARGE = 100;
@@ -151,7 +151,10 @@ function staysWords(parts: readonly EffectPart[]): string | undefined {
   return `${stay}: ${names} ${kept}, since a group cannot be empty.`;
 }
 
-/** Names the items of a waiting run that have failed already, with the reason of the first. */
+/**
+ * Names the items of a waiting run that have failed already, with the reason of the first. Undefined if none has
+ * failed.
+ */
 function failedWords({ state }: ChangeRun | ApprovalRun): string | undefined {
   const failed = Array.from({ length: state.objects.length }, (_, object) => object).filter(
     (object) => state.standing(object) === "failed",

@@ -199,11 +199,11 @@ interface Magnitude {
   readonly verb: "deleted" | "changed";
   /** The count with its noun or nouns: `1 group and 2 options`. */
   readonly what: string;
-  /** The text after `what` if whole targetings are deleted. */
+  /** A text to show after `what`: `without options`. Only if the deleted targetings have no options. */
   readonly within?: string | undefined;
 }
 
-/** The objects that a run affects in one way, e.g. `Options deleted`. */
+/** A part of a run's effect: the objects that the run affects in the same way, for example `Options deleted`. */
 export interface EffectPart {
   readonly title: string;
   readonly count: number;
@@ -351,7 +351,7 @@ export type RunFile = "sheet" | "results" | "rejects" | "removed" | "plan";
 /** The objects that did not succeed for the same reason. */
 export interface FailureRow {
   readonly outcome: "skipped" | "failed" | "notApplied" | "unknown";
-  /** Set if the rows are events that were not sent on purpose, because they would not count. */
+  /** Set if the objects are events that were deliberately not sent, because they would not count. */
   readonly isHeldBack?: true;
   readonly count: number;
   /** The positions of the objects in the input, as text: `items 1-50`, `line 3`, `lines 3, 9-12 and 8 more`. */

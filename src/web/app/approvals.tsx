@@ -16,7 +16,8 @@ import { isBlocked, isConnected, MAX_ROWS, openRuns, route, runList, runs, set, 
 /** The maximum number of runs in the queue. Further ones appear when these are decided and the page is loaded again. */
 const MAX_RUNS = MAX_ROWS / 5;
 /**
- * How long a decided run stays in the queue in milliseconds, and how many such runs are in it when the page is loaded.
+ * How long a decided run stays in the queue (`KEPT_MS`, in milliseconds), and how many decided runs the page adds to
+ * the queue when it is loaded.
  */
 const KEPT_MS = 24 * 3_600_000;
 const MAX_DECIDED = 20;
@@ -155,8 +156,8 @@ export interface Decided {
 const PLANS: ReadonlySet<string> = new Set(["apply_plan", "plan_targeting", "undo_run"]);
 
 /**
- * The title of the part with the objects that an undo restores exactly. It is not shown, because the table of changes
- * contains these objects.
+ * The title of the part of an effect that lists the objects that an undo restores exactly. This part is not shown,
+ * because the table of changes contains the same objects.
  */
 const UNDONE = "Will be undone exactly";
 
@@ -266,7 +267,7 @@ function Outcome({ run, now }: Decided) {
   );
 }
 
-/** Shows the outcome of a run that was decided, with the undo button. */
+/** Shows the status of a decided run, who decided, until when the run can be undone, and the undo button. */
 function Over({ now, isNothing }: Pick<Decided, "now"> & { readonly isNothing: boolean }) {
   const { detail } = useDetail(now?.runId);
   if (now === undefined) return <p class="warning">This run is no longer stored.</p>;
@@ -413,8 +414,8 @@ function ApprovalObstacles({ run, waiting: { elsewhere }, isRead }: FootProps) {
 const whyOf = (runId: string): string => `why-${runId}`;
 
 /**
- * Asks the person to confirm a decision that they started with a key. Only the run that is shown can be decided this
- * way.
+ * Asks the person to confirm a decision that they started with a keyboard shortcut. Only the run that is shown can be
+ * decided in this way.
  */
 function Confirm({ run, act, typed }: { readonly run: RunRow; readonly act: string; readonly typed: string }) {
   const action = asking.value;

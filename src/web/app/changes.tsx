@@ -11,7 +11,7 @@ const FIRST_ROWS = 20;
 /** Of a deletion that waits, fewer rows are shown, so that the note below them is visible without scrolling. */
 const FIRST_DELETED = 7;
 const ROWS = 100;
-/** The pause before a list is read again that the server is still completing, in milliseconds. */
+/** While the server is still completing a list, the page reads the list again after this many milliseconds. */
 const AGAIN_MS = 1000;
 
 /** The server marks the row of the targeting itself with this text. */
@@ -255,7 +255,8 @@ function rowClass({ kind, isHead }: ChangeRow): string {
 function OneSide({ row }: { readonly row: ChangeRow }) {
   const side = row.before ?? row.after;
   if (side === undefined) return null;
-  // The row shows groups and targetings beside their names, in full. A targeting has no Context IDs of its own.
+  // The note of a group or targeting (`says`) is shown beside its name. The notes of other objects are shown in the
+  // last cell, which stays empty for a targeting, because it has no Context IDs of its own.
   const isInName = side.isGroup || side.says === ITSELF;
   return (
     <tr class={rowClass(row)}>

@@ -18,8 +18,8 @@ interface PartProps {
 }
 
 /**
- * Shows the objects that a run affects in one way, with pages and a search. The first page comes with the run, further
- * ones are requested.
+ * Shows one part of a run's effect, for example the options that it deletes, with pages and a search. The first page
+ * comes with the run, further pages are requested.
  */
 export function Part({ runId, place, part: { title, count, objects: first } }: PartProps) {
   const search = useSignal("");

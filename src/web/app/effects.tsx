@@ -134,7 +134,7 @@ export function PlanRows(rows: {
   );
 }
 
-/** The maximum number of changes that are about visible without scrolling. */
+/** About as many changes as are visible without scrolling. */
 const MAX_SEEN = 3;
 
 /** Shows the first changes, one per line, and how many there are. */

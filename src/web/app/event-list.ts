@@ -20,8 +20,8 @@ const ALL: Wanted = { filter: "", verdict: undefined, problem: undefined };
 
 export const wanted = signal<Wanted>(ALL);
 /**
- * While new events are held back: the rows that are shown, and how many events had arrived before. Undefined if new
- * events are shown at once.
+ * While new events are held back: the rows that are shown, and how many events had arrived when holding began (`from`).
+ * Undefined if new events are shown at once.
  */
 const held = signal<{ readonly rows: readonly EventRow[]; readonly from: number } | undefined>(undefined);
 export const isPaused = signal(false);
@@ -46,7 +46,7 @@ export const shownEvents = computed(() =>
 export const hasOlder = computed(() => {
   if (isOlder.value) return olderPage.value.older;
   const last = shownEvents.value.at(-1);
-  // The number of the last event before the log was reset. Sequence numbers continue after a reset.
+  // The sequence number of the last event before the log was reset. A reset does not restart the numbers.
   const forgotten = (events.value[0]?.seq ?? 0) - arrived.value;
   return isNarrowed.value ? found.value.older : last !== undefined && last.seq > forgotten + 1;
 });
@@ -64,8 +64,8 @@ effect(() => {
 });
 
 /**
- * Holds new events back while the person points at the list or uses it with the keyboard, so that rows do not move.
- * Shows them when `is` is false.
+ * If `is` is true, holds new events back, because the person points at the list or uses it with the keyboard: rows must
+ * not move then. If `is` is false, shows new events again, unless the person has paused the list.
  */
 export function hold(is: boolean): void {
   if (is) held.value ??= { rows: newest.value, from: arrived.value };

@@ -181,7 +181,7 @@ function Corrected({ corrected, problems }: Pick<EventDetail, "problems"> & { re
 
 const MARKS = { same: "", removed: "removed", added: "added" } as const;
 const TAGS = { same: "span", removed: "del", added: "ins" } as const;
-/** Parts of a line that are longer than this are cut. The copy button copies the whole body. */
+/** Parts of a line with more characters than this are cut. The copy button copies the whole body. */
 const MAX_SHOWN = 100;
 
 /** Shows a line of a body. A line that was added or removed as a whole is marked as a whole. */

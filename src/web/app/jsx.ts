@@ -1,2 +1,2 @@
-// The functions that the compiled JSX calls. The build makes them known in every component.
+// The functions that compiled JSX calls. The build imports them into every component (esbuild's option `inject`).
 export { Fragment, h } from "preact";

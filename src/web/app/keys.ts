@@ -2,7 +2,7 @@ import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { outcome } from "./state.ts";
 
-/** The decision that the person started with a key and must still confirm. Undefined if there is none. */
+/** The decision that the person started with a keyboard shortcut and must still confirm. Undefined if there is none. */
 export const asking = signal<"approve" | "decline" | undefined>(undefined);
 
 /**

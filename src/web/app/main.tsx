@@ -92,8 +92,8 @@ async function opened(position: string | undefined): Promise<Response | undefine
 }
 
 /**
- * Called when the server has refused the session. Renews it, or opens a new one if the server is a sandbox. Returns
- * whether that succeeded.
+ * Called when the server has refused the session. Returns whether to connect again: with the same session if it may
+ * still be renewed, or with a new one if the server is a sandbox. Otherwise removes the session and shows the login.
  */
 async function resumeSession(answer: Response): Promise<boolean> {
   const ways: LoginWays = await answer.json();
@@ -108,7 +108,10 @@ async function resumeSession(answer: Response): Promise<boolean> {
   return false;
 }
 
-/** Applies the updates of a stream until the stream ends. Returns the position of the last update. */
+/**
+ * Applies the updates of a stream until the stream ends. Returns the position of the last update, or `from` if there
+ * was none.
+ */
 async function readUpdates(answer: Response, from: string | undefined): Promise<string | undefined> {
   let position = from;
   const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();

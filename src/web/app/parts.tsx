@@ -155,7 +155,7 @@ export function Pager({
 /** Shows buttons for the next and previous page, if the list is longer than one page. */
 export function Steps(steps: {
   readonly from: { value: number };
-  /** The number of the first shown row, if it differs from `from`. */
+  /** The index of the first shown row, from 0. By default, the value of `from`. */
   readonly first?: number;
   readonly total: number;
   readonly rows: number;

@@ -20,13 +20,16 @@ let places: readonly (readonly [HTMLElement, DOMRect])[] = [];
 
 /** Records where rows are. Must be called before rows move. */
 export function noteRows(): void {
-  // Rows have just moved before. The person still aims at the places from before that move, so these are kept.
+  // If rows have moved a moment ago, the person still aims at the places before that move, so these are kept.
   if (performance.now() - movedAt < UNSEEN_MS) return;
   movedAt = performance.now();
   places = [...document.querySelectorAll<HTMLElement>(ROWS)].map((row) => [row, row.getBoundingClientRect()]);
 }
 
-/** Returns the row at which a person aims: the one that they saw at that place before rows moved. */
+/**
+ * Returns the row at which a person aims. If rows have just moved, this is the row that was at that place before. Null
+ * or undefined if there is no row.
+ */
 function aimedAt({ target, clientX: x, clientY: y }: MouseEvent): HTMLElement | null | undefined {
   const seen = performance.now() - movedAt < UNSEEN_MS ? places : [];
   const [row] = seen.find(([, { left, right, top, bottom }]) => left <= x && x < right && top <= y && y < bottom) ?? [];

@@ -32,7 +32,7 @@ function dismiss(ids: readonly string[]): void {
 /** A problem of one run, or the reason why events of one name do not count. */
 interface OpenProblem {
   readonly key: string | number;
-  /** How many items or events it concerns. */
+  /** How many items or events have the problem. */
   readonly count: number;
   readonly run?: RunRow;
   readonly events?: EventProblem;
@@ -224,7 +224,8 @@ function EventItem({ of: { name, count, total, causes } }: { readonly of: EventP
 }
 
 /**
- * Describes what is wrong with a run; undefined if nothing is. `held`: how many failed events were not sent on purpose.
+ * Describes what is wrong with a run; undefined if nothing is. `held`: how many of its failed events were deliberately
+ * not sent.
  */
 function problemOf({ actions, counts, fileName, noun, status }: RunRow, held = 0): string | undefined {
   const { failed, unknown, notApplied, items } = counts;

@@ -33,7 +33,8 @@ interface Reading {
 
 /**
  * Reads data for a component, and again when `path` or `version` changes. Without `path`, reads nothing. Tries again if
- * the server fails or does not answer. A late answer never replaces a newer one.
+ * the server fails or does not answer. A late answer never replaces a newer one. The returned signal is undefined until
+ * the first answer.
  */
 export function useRead<Data>(path: string | undefined, reading: Reading = {}): Signal<Data | undefined> {
   const { version, afterMs = 0, missing } = reading;
@@ -195,7 +196,7 @@ const SESSION = "session";
 const LOGIN = "login";
 const PLACE = "place";
 
-/** Returns data that the server has written into the HTML. */
+/** Returns data that the server has written into the HTML. Undefined if the HTML has no data with this name. */
 export function written<Content>(name: "login" | "session", page: ParentNode = document): Content | undefined {
   const content = page.querySelector<HTMLMetaElement>(`meta[name=${name}]`)?.content;
   return content === undefined ? undefined : JSON.parse(decodeURIComponent(content));

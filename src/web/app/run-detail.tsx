@@ -274,7 +274,10 @@ function UndoneBy({ id }: { readonly id: string }) {
   );
 }
 
-/** Estimates the remaining time of a running run from its progress so far. Undefined if it is less than a second. */
+/**
+ * Estimates the remaining time of a running run from its progress so far. Undefined if the run is not running, if no
+ * item is done yet, or if at most a second is left.
+ */
 function timeLeft(run: RunRow): string | undefined {
   const { status, counts } = run;
   const done = doneOf(run) + counts.failed;

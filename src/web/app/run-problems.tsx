@@ -8,7 +8,7 @@ import { set } from "./state.ts";
 
 // What did not succeed in a run: the reasons, and the list of rows or items.
 
-/** The downloads of a run, as people read them. */
+/** The names of a run's downloads on the page. */
 export const FILES = {
   sheet: "Sheet with results",
   results: "Results as data (NDJSON)",
@@ -50,7 +50,10 @@ function countIn(failures: readonly FailureRow[]): number {
   return failures.reduce((sum, { count }) => sum + count, 0);
 }
 
-/** Shows the reasons why objects did not succeed, each with its count, and two ways to continue. */
+/**
+ * Shows the reasons why objects did not succeed, each with its count. Buttons download the sheet or the failed rows,
+ * and copy a text for the agent.
+ */
 export function FailedNote({ detail: { run, failures, downloads, forAgent = "" } }: { readonly detail: RunDetail }) {
   const showsAll = useSignal(false);
   if (failures.length === 0) return null;

@@ -9,8 +9,8 @@ import { Status, statusWords, Title } from "./run-words.tsx";
 import { outcome, set } from "./state.ts";
 
 /**
- * In milliseconds. `EVERY_MS`: the pause between two reads of a running run. `WAIT_MS`: how long a read of a run that
- * waits for approval itself waits for the decision, which may be made elsewhere.
+ * The pause between two reads of the run (`EVERY_MS`), in milliseconds. If the run waits for approval, the server
+ * answers a read when the decision was made, here or elsewhere, but at the latest after `WAIT_MS`.
  */
 const EVERY_MS = 1000;
 const WAIT_MS = 20_000;

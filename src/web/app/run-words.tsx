@@ -46,7 +46,7 @@ interface Titled {
   readonly isWithin?: true;
 }
 
-/** Shows the title of a run, with the name of its targeting in bold. */
+/** Shows the title of a run, with the name of its targeting or of its only object in bold. */
 export function Title({ run, end = "", isWithin }: Titled) {
   const { title, targeting } = run;
   const whole = targeting?.name ?? onlyNameOf(run) ?? "";
@@ -84,8 +84,8 @@ export function Title({ run, end = "", isWithin }: Titled) {
 }
 
 /**
- * Shows who requested a run, in a list: the authenticated caller. On this computer, the quoted name of the client
- * instead.
+ * Shows in a list who requested a run: the authenticated caller. For a run of this computer, shows the name of the
+ * client in quotation marks instead.
  */
 export function ShortRequester({ run: { caller = "", client, requestedBy } }: { readonly run: RunRow }) {
   if (requestedBy !== undefined) return <Text of={requestedBy} most={80} />;

@@ -104,7 +104,7 @@ let carried = "";
 addEventListener("hashchange", () => {
   if (placeOf(hash.value) !== placeOf(location.hash)) scrollTo(0, 0);
   hash.value = location.hash;
-  // The result of an action is shown in the view of the action and, if the action opens another view, there.
+  // The result of an action disappears when the address changes, unless `go` has passed it on to the new view.
   outcome.value = carried;
   carried = "";
 });
@@ -117,7 +117,7 @@ function placeOf(address: string): string {
   return address.replace(/(?<=^#\/events).*|(?<=^#\/approvals\/).*/, "");
 }
 
-/** Must be called after code has changed the address: the browser sends an event only if the user changed it. */
+/** Must be called after `history.replaceState`, which changes the address without a `hashchange` event. */
 export function noteAddress(): void {
   hash.value = location.hash;
 }

@@ -221,7 +221,7 @@ function Leaf(leaf: { readonly targeting: string; readonly option: OptionRow; re
   );
 }
 
-/** Reads data about targetings. Reads it again whenever a targeting changes. */
+/** Reads data about targetings, and again whenever a targeting changes. Undefined until the first answer. */
 function useData<Data>(path: string, query: Record<string, string>, afterMs = 0): Data | undefined {
   const version = String(targetings.value.version);
   return useRead<Data>(`${path}?${new URLSearchParams({ ...query, version })}`, { afterMs }).value;

@@ -52,7 +52,10 @@ export function eventShares(counts: Readonly<Record<Verdict, number>>): readonly
   }));
 }
 
-/** Why events of one name do not count, by cause. `count` of `total` events do not; misspelt names are included. */
+/**
+ * Why events of one name do not count, by cause: `count` of the `total` events with this name or with a misspelling of
+ * it do not count.
+ */
 export interface EventProblem {
   /** Undefined if the cause concerns events of several names, or without a name. */
   readonly name: string | undefined;

@@ -100,7 +100,7 @@ test("doctor tells of the store, its sizes, and the runs in the state folder, an
   });
   expect(found.store.server).toMatch(/^PostgreSQL \d+/);
   expect(found.store.tables?.bytes).toMatchObject({ run: expect.any(Number), entry: expect.any(Number) });
-  expect(found.notes.map(({ found }) => found)).toEqual([`2 runs are in ${stateDir} and stay there`]);
+  expect(found.notes.map(({ found }) => found)).toEqual([`not in the database: 2 runs in ${stateDir}`]);
   const files = startCommand(["doctor", "--json"], { ...SANDBOX, TARGETING_MCP_STATE_DIR: stateDir });
   await files.exited;
   expect(diagnosis.parse(JSON.parse(files.lines.join("\n"))).store).toEqual({ kind: "files", ok: true, problems: [] });
