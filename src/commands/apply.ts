@@ -64,13 +64,13 @@ export async function runApply(line: CommandLine): Promise<number> {
   });
 }
 
-/** Throws if the command line has flags that are only for planning a file. Returns it otherwise. */
+/** Throws if the command line has flags that are only for planning a file. Otherwise returns it unchanged. */
 function refusePlanning(asked: ApplyLine): ApplyLine {
   const { targeting, prune, byName, writeIds, sheet } = asked;
   const onlyForFiles = { targeting, prune, "by-name": byName, "write-ids": writeIds, ...sheet };
   const [flag] = Object.entries(onlyForFiles).find(([, value]) => value !== undefined && value !== false) ?? [];
   if (flag === undefined) return asked;
-  throw new SettingsError(`--${flag} works only with the file of a desired state, but the given file is a plan`);
+  throw new SettingsError(`--${flag} works only with the file of a desired state, not with a plan or the ID of a run`);
 }
 
 const PLAN_BEGINS = '{"kind":"targeting-mcp-plan"';
@@ -140,7 +140,10 @@ async function applyRun(runId: string, { yes }: Pick<ApplyLine, "yes">, context:
   return printReport(resumed, context);
 }
 
-/** Shows the effect of a dry run, asks the person and applies it. If the effect has changed since, nothing is sent. */
+/**
+ * Shows the effect of a dry run, asks the person, and makes the changes. If the effect has changed since the dry run,
+ * nothing is sent.
+ */
 async function applyDryRun(run: ChangeRun, yes: boolean, context: PlanContext): Promise<number> {
   const { header } = run;
   if (header.sandbox !== undefined && header.sandbox !== context.apiUrl) throw otherService();
@@ -174,8 +177,8 @@ async function baseFileOf(file: string): Promise<BaseFile> {
 }
 
 /**
- * Returns the base of the file from which a stored plan was made, to be updated. Undefined if the plan names no file,
- * or if the file has no base.
+ * Returns the base of the file from which a stored plan was made, for the run that will update this base. Undefined if
+ * the plan names no file, or if the file has no base.
  */
 async function baseFileOfPlan(planPath: string, { file }: PlanDocument): Promise<BaseFile | undefined> {
   if (file === undefined) return undefined;

@@ -223,7 +223,7 @@ function scopeCheck(outcomes: readonly ProbeOutcome[], scope: Probe["scope"]): C
   const kinds = outcomes.filter(({ probe }) => probe.scope === scope).map(({ kind }) => kind);
   if (kinds.includes("forbidden")) {
     const otherwise = scope === "write" ? ", or set TARGETING_MCP_READ_ONLY=on" : "";
-    const remedy = `Make a new key with this scope for ${key} (none can be added to an existing key)${otherwise}.`;
+    const remedy = `Make a new key with this scope for ${key} (a scope cannot be added to an existing key)${otherwise}.`;
     return problem(about, `the key lacks the scope ${name} (403)`, remedy);
   }
   if (kinds.includes("answered")) return ok(about, `the key has the scope ${name}`);

@@ -50,8 +50,8 @@ export async function runStdio(line: CommandLine): Promise<number> {
   const { log, redactor } = logging;
   const { observer, problem } = await observers(false);
   const connecting = connectLazily(settings, { stopping: stopping.signal, logging, observer }, input.environment);
-  // After the first response, a host may start an app that sends events to the embedded sandbox. So the sandbox starts
-  // before that.
+  // As soon as a host has the first response, it may start an app that sends events to the embedded sandbox. So the
+  // sandbox starts before that response.
   if (startsSandbox(settings)) await Promise.race([connecting.connected(), asked]);
   // Without this, runs would continue in the background after the client has disconnected.
   stopping.signal.addEventListener("abort", () => void connecting.now()?.stopRuns());

@@ -112,7 +112,7 @@ function renamed({ items }: StatePlan, id: string): string | undefined {
 
 /**
  * Returns the changes of a call that waits for approval, from the effect that the person sees. The effect has only
- * counts of Context IDs, so these come from the input of the call.
+ * counts of Context IDs, so the Context IDs are taken from the input of the call.
  */
 export function rowsOfEffect(parts: readonly EffectPart[], { header: { call } }: ChangeRun): readonly Placed[] {
   const given = inputIds(call);

@@ -336,8 +336,8 @@ function holds({ before, after, group }: Placed, text: string): boolean {
   return [...sides, group ?? ""].some((one) => one.toLowerCase().includes(text));
 }
 
-// Reads from the service what a run would delete. The stored effect has only their counts, but the person who
-// decides must see names and Context IDs.
+// Reads from the service what a run would delete. The stored effect has only the numbers of Context IDs, but the person
+// who decides must see the Context IDs themselves.
 
 /** The Context IDs of at most this many options are read. With more options, only names and counts are shown. */
 const MAX_READ = 2000;

@@ -208,7 +208,7 @@ async function actOn({ runId, action, data, who }: PageAction, shown: PageScope)
     await services.runs.cancel(runId);
     return {};
   }
-  // Declining sends nothing to the service, so this process can store it even if it lacks the project's key.
+  // Declining sends nothing to the service, so this process can decline a run even without the project's key.
   if (action !== "decline" && !(await canBeDriven(run, seen.shown))) throw new RefusedRequest(409, ENDED);
   try {
     if (action === "undo") return await undo(run, who, services);
@@ -271,7 +271,7 @@ const REFUSED: Readonly<Record<Refused, readonly [status: number, message: strin
   NOT_HERE: [409, ENDED],
   ELSEWHERE: [409, ELSEWHERE],
   OWN_REQUEST: [403, OWN_REQUEST],
-  // The web page is not a view and takes no tokens, so these reasons do not occur here.
+  // These reasons occur only for views in hosts and for confirmation tokens, not for the web page.
   VIEWS_NOT_TRUSTED: [403, UNKNOWN],
   NO_TOKENS: [403, UNKNOWN],
 };

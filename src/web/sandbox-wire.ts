@@ -112,7 +112,7 @@ export interface EventDetail {
 export interface EventProblem {
   readonly message: string;
   readonly fix: string;
-  /** Whether this problem prevents, or may prevent, that the event is recorded. */
+  /** Whether the event is not recorded, or may not be recorded, because of this problem. */
   readonly isDecisive: boolean;
   readonly section?: string;
 }

@@ -32,7 +32,7 @@ export interface Hello {
    * it reports that the server has ended.
    */
   readonly returns: boolean;
-  /** If true, the page has no buttons Approve, Undo, Cancel and Resume. */
+  /** If true, the page has no buttons that approve, decline, undo, cancel or resume a run. */
   readonly readOnly?: boolean;
   /** Whether the person has logged in and can log out. */
   readonly logsOut?: boolean;
@@ -53,10 +53,10 @@ interface NoticeMessage {
   readonly text: string;
 }
 
-/** New and changed runs since the last update. The first message of a stream contains all recent runs. */
+/** The runs that the page shows. The server always sends all of them (`whole`), whenever one has changed. */
 export interface RunsMessage {
   readonly kind: "runs";
-  /** Set if the message contains all runs. The page must then drop all others. */
+  /** Set if the message contains all runs. The page must then remove every run that is not in it. */
   readonly whole?: boolean;
   readonly runs: readonly RunRow[];
   readonly gone?: readonly string[];
@@ -161,9 +161,7 @@ export interface Waiting {
   readonly optionsInside?: number | undefined;
   /** How many Context IDs are removed, including those of deleted options. */
   readonly contextIds?: number | undefined;
-  /**
-   * What approving means for objects that are not deleted or that come back, such as the sub-options of deleted groups.
-   */
+  /** For a deletion of groups: what happens to their sub-options. For an undo: that restored objects get new IDs. */
   readonly consequence?: string | undefined;
   /** Which options a deletion leaves out, and why. */
   readonly stays?: string | undefined;
@@ -391,7 +389,7 @@ export interface PlanDifference {
   readonly service?: ShownValue | undefined;
 }
 
-/** The body of every 4xx response: the reason, in one sentence. */
+/** The body of every response that refuses a request: the reason. */
 export interface Refusal {
   readonly message: string;
 }

@@ -94,8 +94,8 @@ function Magnitude({ waiting: { magnitude, consequence, contextIds: removed } }:
 }
 
 /**
- * Shows the changes of a plan, deletions first, and what it does not change: conflicts, objects that have changed since
- * it was made, and reasons why it cannot be applied.
+ * Shows the changes of a plan, deletions first. Also shows why the plan cannot be applied, which objects it leaves
+ * unchanged because others have changed them, and what an undo does not restore exactly.
  */
 export function PlanRows(rows: {
   readonly plan: PlanView;

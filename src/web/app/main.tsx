@@ -50,7 +50,7 @@ async function start(): Promise<void> {
 
 const PAUSE_MS = 1000;
 /**
- * After this many failed attempts to connect, the page reports that the server has ended. Not if the server has said
+ * After this many failed attempts to connect, the page reports that the server has ended, unless the server has said
  * that another one will replace it.
  */
 const TRIES = 3;

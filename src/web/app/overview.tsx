@@ -302,8 +302,8 @@ function lineOf({ runId, targeting: { _id, name } = {} }: RunRow): string {
 }
 
 /**
- * One kind of change in a targeting, made by one or more runs. `words` describe it. If they are absent, it is a single
- * run, whose title is shown.
+ * One kind of change in a targeting, made by one or more runs. `words` describes the change. Without `words`, there is
+ * a single run, and its title is shown.
  */
 interface Part {
   readonly words?: string;
