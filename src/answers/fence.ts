@@ -8,7 +8,7 @@ const LONGEST_SHOWN = 300;
 const LONGEST_BRIEF = 60;
 const LONGEST_NAME = 36;
 /**
- * How many random hexadecimal digits the marks of foreign text have, so that foreign text cannot contain the end mark.
+ * How many random hexadecimal digits the marks of foreign text have, so that foreign text cannot predict the end mark.
  * The digits are taken from a UUID, because Node creates UUIDs fast.
  */
 const TAG_DIGITS = 4;
@@ -166,7 +166,10 @@ const REPLACEMENT = "[redacted]";
 
 /** Shorter secrets are not hidden, because they occur by chance in many texts. */
 const SHORTEST = 4;
-/** Only secrets of this length are also hidden inside longer words. Shorter ones occur there by chance. */
+/**
+ * Secrets of at least this length are also hidden inside longer words, unless they may be words themselves. Shorter
+ * ones occur there by chance.
+ */
 const SHORTEST_INSIDE = 8;
 /** Matches a short secret of letters, which may also be an ordinary word. */
 const WORD = /^[a-z]{1,15}$/i;

@@ -246,8 +246,8 @@ const SHORTEST_FORM = FAILURE_FORMS.length - 1;
 const DETAILS_SHARE = 0.6;
 
 /**
- * Returns the failures that fit into an answer, in the fullest possible form. Examples are omitted first. Whole
- * failures are omitted only in an answer with a confirmation, because its effect must be complete.
+ * Returns the first `MAX_REASONS` failures, in the fullest form that fits into an answer. Examples are omitted first.
+ * Whole failures are omitted only in an answer with a confirmation, because its effect must be complete.
  */
 function failureRows(run: ReportedRun, budget: Budget, resumes: boolean): readonly FailureRow[] {
   const mayCut = run.confirmation !== undefined;
