@@ -180,7 +180,7 @@ function rejectionMeans(error: RejectedError): Omit<ProbeOutcome, "probe"> {
   const said = errorCode === undefined ? String(statusCode) : `${statusCode} ${errorCode}`;
   if (kind === "unauthorized" || kind === "forbidden") return { kind, words: said };
   if (kind === "wrongRoute")
-    return { kind, words: `${route} does not exist there: ${said} without a documented error code` };
+    return { kind, words: `${route} does not exist at this address: ${said} without a documented error code` };
   if (errorCode === "PROJECT_NOT_FOUND") return { kind: "noProject", words: said };
   if (kind === "business" || kind === "validation")
     return { kind: "answered", words: `answers: ${said}, as it should` };

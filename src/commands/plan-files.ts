@@ -57,7 +57,7 @@ export async function planFile(
   const read = await readDesiredFile(file, asked.sheet);
   const { desired, problems, digest } = read;
   if (problems.length > 0) return { problems };
-  // With `--by-name`, the file is planned for another targeting than that of the base in its folder, so that base is
+  // With `--by-name`, the file is planned for another targeting than that of the base in its folder. That base is then
   // not used.
   const base = byName && asked.base === undefined ? undefined : await baseFor(file, asked.base);
   const request = { desired, fileDigest: digest, base, targeting, prune, byName };

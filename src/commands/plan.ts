@@ -108,7 +108,10 @@ async function drift({ file, targeting: given, fresh, sheet }: AskedFile, contex
   const hints = { given, file: desired.targeting, base, byName: false };
   const targetingId = await whichTargeting({ ...hints, memory });
   if (targetingId === undefined) {
-    printNote("The targeting of this file has never been created or read here, so there is nothing to compare.");
+    printNote(
+      "There is nothing to compare: this machine has never created or read a targeting with the name in the file. If the " +
+        "targeting exists, use --targeting with its ID.",
+    );
     return 1;
   }
   const there = await readShowing(context, targetingId, fresh);

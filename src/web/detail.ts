@@ -356,7 +356,9 @@ export async function requestList(
   return { rows: all.slice(from, from + MAX_ROWS), total: all.length };
 }
 
-/** Matches the journal entries that say what was sent and answered. The others can be long. */
+/**
+ * Matches the journal entries that say what was sent and answered. Only these are parsed: other entries can be long.
+ */
 const SENDING = /^\{"t":"(?:send|answer|withheld|waited)"/;
 const UNANSWERED = "no answer";
 

@@ -7,7 +7,7 @@ export interface StreamSource<Message> {
    * comes from another server process.
    */
   since(position: string | undefined): Update<Message> | Promise<Update<Message>>;
-  /** Calls `changed` each time `since` may have new messages. The returned function ends this. */
+  /** Calls `changed` each time `since` may have new messages, until the returned function is called. */
   watch(changed: () => void): () => void;
 }
 

@@ -103,7 +103,7 @@ export interface EventDetail {
   /** Problems that prevented recording come first. */
   readonly problems: readonly EventProblem[];
   readonly corrected?: CorrectedEvent;
-  /** The cause of the problem, with all events that were not recorded for the same reason. */
+  /** Why the event was not recorded, with the counts of all events that were not recorded for the same reason. */
   readonly sameProblem?: EventCause;
   /** The answer of the real endpoint, if events are forwarded to one. */
   readonly forwarded?: { readonly status: number; readonly message: string };

@@ -390,7 +390,7 @@ export function isTyped(typed: string | undefined, wanted: string): boolean {
   return typed?.trim().normalize("NFC") === wanted;
 }
 
-/** Returns the first objects of one kind. The page requests the others when it needs them. */
+/** Returns a part of an effect with its first objects. The page requests the others when it needs them. */
 function firstObjects({ title, count, objects }: EffectPart): ShownPart {
   const kind = title === WITHIN_TITLE ? "inside" : kindOfPart(title);
   // "Changed since and will not be undone" is too long for a narrow screen, so it is shortened.

@@ -5,8 +5,8 @@ import type { EventsMessage, FaultsMessage, SandboxMessage, TargetingsMessage } 
 // invisible characters escaped.
 
 /**
- * The views of the web page. The page of a sandbox has the last three. Any other server has the first three, and the
- * last three if it has a sandbox.
+ * The views of the web page. The page of a sandbox has the last three. Any other server has the first three and, if it
+ * has a sandbox, the last three. `faults` is absent if the page may only read the sandbox.
  */
 export type ViewName = "overview" | "approvals" | "runs" | "targetings" | "events" | "faults";
 

@@ -328,8 +328,8 @@ const KINDS: readonly (readonly [string, (run: RunRow) => number | undefined])[]
 ];
 
 /**
- * Returns what several runs changed together, by kind of change. Undos and runs of whole targetings are listed one by
- * one.
+ * Returns what several runs changed together, by kind of change. Undos, running runs, and runs that create, rename or
+ * delete targetings are listed one by one.
  */
 function partsOf(its: readonly RunRow[]): readonly Part[] {
   const { summed = [], apart = [] } = Object.groupBy(its, ({ tool, status, isUndo }) =>

@@ -39,7 +39,10 @@ export function clockWords(at: number, to: keyof typeof CLOCKS, from: number): s
   return `${isSameDay ? "" : `${DAY.format(at)}, `}${CLOCKS[to].format(at)}`;
 }
 
-/** Returns the date of a time in the person's time zone, as it is in addresses: `2026-05-10`. "" if the time is NaN. */
+/**
+ * Returns the date of a time in the person's time zone, in the form that the page's addresses contain: `2026-05-10`.
+ * Empty if the time is NaN.
+ */
 export function dateOf(at: number): string {
   return Number.isNaN(at) ? "" : DATE.format(at);
 }

@@ -97,7 +97,8 @@ export function Attention() {
 const keyOf = ({ key }: OpenProblem): string | number => key;
 
 /**
- * Returns an ID by which a dismissed cause is recognized. The sandbox's own number of the cause changes after a reset.
+ * Returns an ID by which a dismissed cause is recognized. The ID that the sandbox gives the cause is not used, because
+ * it changes after a reset.
  */
 function idOf({ name, verdict, cause }: EventCause): string {
   return JSON.stringify([name, verdict, cause]);
