@@ -130,7 +130,10 @@ export function remembering(find: NearestName): NearestName {
   };
 }
 
-/** Returns the only name in `valid` of which `name` is clearly a misspelling. Both must have the same digits. */
+/**
+ * Returns the only name in `valid` of which `name` is clearly a misspelling. Both must have the same digits. Undefined
+ * if there is none, if there are several, or if `name` is valid itself.
+ */
 export function closestSpelling(name: string, valid: readonly string[]): string | undefined {
   if (name.length > LONGEST_NAME || valid.includes(name)) return undefined;
   const plain = withoutSeparators(name);
@@ -234,7 +237,10 @@ function whyNameUncorrected(name: unknown): Uncorrected {
   return MEANINGS.get(bare(name))?.includes(near) ? "otherWord" : "unclearName";
 }
 
-/** Renames the field of the event name if it is misspelt. Without this name, no other parameter would be known. */
+/**
+ * Renames the field of the event name if it is misspelt. Without the name of an event, it is not known which parameters
+ * the event has.
+ */
 function correctEventField(event: JsonObject, spelt: NearestName, mended: string[]): JsonObject {
   if (Object.hasOwn(event, "eventName")) return event;
   const found: string[] = [];
@@ -263,7 +269,7 @@ function correctParameterNames(
   for (const name of Object.keys(holder)) {
     const right = parameters.has(name) ? undefined : (spelt(name, names) ?? synonymOf(name, required));
     if (right === undefined || Object.hasOwn(holder, right)) continue;
-    // If two fields would get the same name, only the first is corrected, because it is unknown which one was meant.
+    // If two fields would get the same name, only the first is renamed, because an event cannot have both.
     rights.set(name, [...rights.values()].includes(right) ? name : right);
   }
   if (rights.size === 0) return holder;

@@ -129,7 +129,7 @@ async function observedVerdict(
 
 interface EventRecorder {
   readonly record: (entry: EventEntry) => void;
-  /** Records an outcome. Outcomes are written together, usually within 100 ms. */
+  /** Records an outcome. It is written at most about 50 ms later, together with others. */
   readonly settle: (entry: EventEntry) => void;
   readonly flush: () => Promise<void>;
   readonly end: () => void;

@@ -159,8 +159,8 @@ export class EventRuns {
   }
 
   /**
-   * Returns the events of a call that another recent call of the same caller has sent with an unknown result. Only
-   * searches runs with at most 1,000 events.
+   * Returns the events of a call that another recent call of the same caller has sent with an unknown result. Undefined
+   * if there are none. Only searches runs with at most 1,000 events.
    */
   async sentWithoutResult(planned: PlannedEvents, caller: string): Promise<SentWithoutResult | undefined> {
     const { store, clock, project, environment } = this.#context;

@@ -300,7 +300,10 @@ const correctingEventRows: RowShape<EventRow> = {
  */
 const HARMLESS: readonly string[] = ["truth", "date", "apostrophe", "quoted", "wide", "invisible"];
 
-/** Kinds of damage that only look like a number, such as 1.2E+5. They are correct in parameters that are numbers. */
+/**
+ * Kinds of damage that change an ID into another form of a number, such as 1.2E+5. In a parameter that is a number,
+ * such a cell is not damaged.
+ */
 const NUMERIC: readonly string[] = ["scientific", "decimal"];
 
 /** Returns a reason if a spreadsheet or another program has probably changed a cell. */
