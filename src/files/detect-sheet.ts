@@ -217,10 +217,7 @@ export interface ListedContextId {
 
 export interface ContextIdList {
   readonly ids: readonly ListedContextId[];
-  /**
-   * The heading of the Context IDs. `isColumn`: the file is a sheet, of which only the column below this heading was
-   * read.
-   */
+  /** The heading of the Context IDs. `isColumn`: the file is a sheet, and only the column below it was read. */
   readonly heading?: { readonly line: number; readonly text: string; readonly isColumn: boolean };
 }
 
@@ -257,10 +254,7 @@ export async function listedContextIds(
   return { ids, ...(head && { heading: head }) };
 }
 
-/**
- * Returns the heading of the Context IDs; undefined if there is no header. Throws a FileError if a sheet has a header
- * without Context IDs.
- */
+/** Returns the heading of the Context IDs, if there is one. Throws a FileError if a header has no Context IDs. */
 async function headOfList(
   bytes: ByteSource,
   encoding: Encoding,
@@ -275,7 +269,7 @@ async function headOfList(
     const filled = records.filter((one) => !isBlank(one));
     return filled.map(({ line, cells }, at) => ({ line, cells, header: read(cells), isFirst: at === 0 }));
   });
-  // A Context ID may be called like a numbered column ("keyword1"), so these alone are no header.
+  // A Context ID may look like a numbered heading ("keyword1"), so a row with only such cells is no header.
   const hasIds = ({ header, cells }: (typeof heads)[number]): boolean =>
     isWhole(header, LIST_SHAPE) &&
     cells.some((cell, at) => header.names[at] !== "" && withoutNumber(plainHeading(cell)) === plainHeading(cell));
@@ -306,7 +300,7 @@ function withoutIds(line: number, cells: readonly string[]): FileError {
   const filled = cells.map((cell) => cell.trim()).filter((cell) => cell !== "");
   return new FileError(
     `the file is a sheet without a column of Context IDs; nothing was sent. Its columns on line ${line}: ${listed(filled.slice(0, NAMED))}`,
-    `Give that column the heading ${headingOf("contextId")}, or save only its cells, one Context ID a line.`,
+    `Give the column of Context IDs the heading ${headingOf("contextId")}, or save only its cells, one Context ID a line.`,
   );
 }
 
@@ -334,7 +328,7 @@ async function idsOfSheet(
       const found = idsIn(cells);
       if (found === undefined) {
         throw new FileError(
-          `line ${line} of the file is a row to remove Context IDs, or its Context IDs begin with [ but are no JSON array; nothing was sent`,
+          `line ${line} of the file has Remove as its ${headingOf("op")}, or its Context IDs begin with [ but are no JSON array; nothing was sent`,
           "Correct the line, or give the sheet to update_contexts as file.",
         );
       }
@@ -438,7 +432,7 @@ class Facts {
     return ["|", ";", "\n"].find((one) => this.#cellsWith([one]) > 0) ?? BETWEEN_CONTEXTS;
   }
 
-  /** Returns how many cells contain any of the signs. */
+  /** Returns how many cells of Context IDs contain at least one of the signs. */
   #cellsWith(signs: readonly string[]): number {
     let cells = 0;
     for (const [held, count] of this.#holding) if (signs.some((one) => held.includes(one))) cells += count;

@@ -10,8 +10,8 @@ export type { Place } from "../platform/held-folder.ts";
 const NAMES_SHOWN = 5;
 
 /**
- * Finds a file in the allowed folders. Refuses `..` and links in its path. The FileError names the folders, and files
- * with similar names.
+ * Finds a file in the allowed folders. Refuses `..` and links in its path. If there is no such file, throws a FileError
+ * that names the folders, and files with similar names.
  */
 export async function findFile(given: string, allowedDirs: readonly string[]): Promise<Place> {
   const places = await placesOf(given, allowedDirs);
@@ -160,8 +160,9 @@ export interface RootGuard {
   /** Folders with protected data. A root of the client may not contain such a folder, nor be in one. */
   readonly folders: readonly string[];
   /**
-   * Files with protected data. A root of the client may not contain such a file. It may also not be inside of the
-   * file's folder, except if that folder contains the home folder, because then no folder of the user would be allowed.
+   * Files with protected data. A root of the client may not contain such a file. Nor may it be the file's folder or a
+   * folder inside of it. The second rule does not apply if the file's folder contains the home folder, because then no
+   * folder of the user would be allowed.
    */
   readonly files: readonly string[];
 }

@@ -3,7 +3,7 @@ import { FileError } from "../platform/files.ts";
 
 export const AS_XLSX = "Open it in a spreadsheet program and save it as .xlsx or as CSV UTF-8.";
 
-/** Matches the beginning of a page, after a byte order mark. */
+/** Matches the beginning of a page of HTML or XML, with or without a byte order mark. */
 const PAGE =
   /^(?:\u00EF\u00BB\u00BF|\u00FF\u00FE|\u00FE\u00FF)?\s*(?:<(?:!doctype|!--|html|head|meta|style|body|table|\?xml)|MIME-Version:)/i;
 
@@ -14,7 +14,10 @@ function isOldWorkbook(chunk: Uint8Array): boolean {
   return first === 0x09 && [0, 2, 4, 8].includes(version) && [4, 6, 8, 16].includes(length) && zero === 0;
 }
 
-/** Throws a FileError if a file cannot be a text or a new workbook, by its first bytes, and says how to save it. */
+/**
+ * Throws a FileError if the first bytes of a file show that it is neither a text nor a workbook that can be read. The
+ * error says how to save the file.
+ */
 export function checkContent(chunk: Uint8Array, path: string): void {
   // Without its zero bytes, a page in UTF-16 begins with the same letters.
   const first = Buffer.from(chunk.subarray(0, 200)).toString("latin1").replaceAll("\0", "");

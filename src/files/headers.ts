@@ -286,8 +286,9 @@ export function checkHeader(
 const SHARED = ["parentName", ...CONTEXTS];
 
 /**
- * Throws a FileError if the sheet may have two tables side by side: the columns before an empty one (`empty`) are a
- * complete table, and a column after it is named like Context IDs or groups. A column that the caller maps is accepted.
+ * Throws a FileError if the sheet may have two tables side by side: the columns before an empty one are a complete
+ * table, and a column after it has a heading of Context IDs or groups. A column that the caller maps is accepted.
+ * `empty`: the indexes of the empty columns.
  */
 export function checkOneTable(
   header: Header & { readonly cells: readonly string[]; readonly line: number },
@@ -379,8 +380,8 @@ const RULER = /^(?:'?[:|=+-]{3,})?$/;
 
 /**
  * Returns whether a row only explains the columns, as in templates, so that it is skipped: with rules, an example,
- * types, "required" or a drawn line. Also if it is a last line of the header, which repeats the name's heading and
- * another one (as cells that are merged downwards do).
+ * types, "required" or a drawn line. Also returns true for the last line of a header on several lines. It repeats the
+ * heading of the name and another one if their cells are merged downwards.
  */
 export function isHintRow(
   cells: readonly string[],

@@ -41,15 +41,17 @@ const SIGNS = ["x", "o"] as const;
 const sheetForm = z.object({
   delimiter: z.enum(DELIMITERS).exactOptional(),
   sheet: z.string().exactOptional(),
-  /** By column: its heading in the file, if that is not one of its usual headings. */
+  /**
+   * The argument `columns` of the call: for a column, its heading in the file; for a column or heading to ignore, "".
+   */
   columns: z.record(z.string(), z.string()).exactOptional(),
   /** What separates several Context IDs in a cell, in addition to line breaks. */
   separator: z.string().exactOptional(),
   /** The columns in which an empty cell means the value of the cell above. */
   fillDown: z.array(z.string()).exactOptional(),
   /**
-   * The columns in which a comma or a point is the decimal sign, as those numbers show that can be read in only one
-   * way.
+   * The columns in which a comma or a point is the decimal sign. Numbers of the sheet that can be read in only one way
+   * show this.
    */
   decimalCommas: z.array(z.string()).exactOptional(),
   decimalPoints: z.array(z.string()).exactOptional(),

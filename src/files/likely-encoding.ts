@@ -124,7 +124,7 @@ const NOT_WESTERN = new RegExp(
     /[\x81\x8d\x8f\x90\x9d]|[\xc0-\xff]{5}/,
     // Signs such as ¢ and ³ before a small letter, or beside an accented one.
     /[\xa2-\xa6\xa8\xac\xaf\xb1-\xb3\xb6\xb8\xb9][a-z\xc0-\xff]|[\xc0-\xff][\xa2-\xa6\xa8\xac\xaf\xb1-\xb3\xb6\xb8\xb9]/,
-    // Other signs between letters. In ISO 8859-15, ½ is œ.
+    // Other signs between letters, such as ½, whose byte is œ in ISO 8859-15.
     /[\xc0-\xff][\xa1-\xaa\xac-\xba\xbc-\xbf][\xc0-\xff]|[a-z][\xbc-\xbe][a-z]/,
     // Letters that are õ, ì, ù, è, ã, û and ø in Windows-1252, but ő, ě, ů, č, ă, ű and ř in Windows-1250.
     /[\xd5\xf5][^Ee]|[\xcc\xec\xd9\xf9][A-Za-z]|[^A-Za-z\xc0-\xff]\xe8[aeiltou]/,

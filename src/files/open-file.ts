@@ -18,7 +18,7 @@ const BY_ENDING: Readonly<Record<string, Format>> = {
   ".txt": "csv",
   ".xlsx": "xlsx",
   ".xlsm": "xlsx",
-  // Programs that name a file .xls often write a text or a new workbook. Its content decides.
+  // Many programs write a text or a new workbook (.xlsx) into a file that they name .xls. So the content decides.
   ".xls": "xlsx",
   ".ndjson": "ndjson",
   ".jsonl": "ndjson",

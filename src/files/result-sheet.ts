@@ -177,7 +177,7 @@ class ResultWriter {
     put("result", found.result);
     put("problem", found.problem ?? "");
     put("howToFix", found.howToFix ?? "");
-    // This row failed because it has cells to the right of all headings, so these cells are kept.
+    // Cells to the right of all headings are kept. In a text file, they are the reason why the row failed.
     const beyond = row.raw.slice(own).map((cell) => this.#own(cell));
     if (beyond.some((cell) => cell !== "")) cells.push(...beyond);
     const { problem, howToFix } = found;

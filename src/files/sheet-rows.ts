@@ -30,8 +30,8 @@ export interface SheetHeader extends Header {
 export interface SheetRow {
   readonly line: number;
   /**
-   * The cells after three changes: empty cells were filled, Hangul was composed, and apostrophes before formulas were
-   * removed.
+   * The cells as they are read: empty cells are filled, Hangul is composed, apostrophes before formulas and spaces
+   * around names are removed, and numbered columns of Context IDs are joined.
    */
   readonly cells: readonly string[];
   /** The cells as they are in the file, except that empty cells may have been filled. */
@@ -188,10 +188,7 @@ function isSepLine([first = "", ...others]: readonly string[]): boolean {
   return /^sep=.?$/i.test(first.trim()) && others.every((cell) => cell === "");
 }
 
-/**
- * Returns a number for how similar a row is to a header. Known columns count most, then cells with texts that are not
- * numbers.
- */
+/** Returns how similar a row is to a header: by its known columns, then by its texts that are not numbers. */
 function likeness({ cells }: SheetRecord, read: (cells: readonly string[]) => Header): number {
   const texts = cells.filter((cell) => cell.trim() !== "" && !isNumber(cell.trim()));
   return columnCount(read(cells)) * LARGEST_HEADER + Math.min(texts.length, LARGEST_HEADER - 1);
@@ -249,7 +246,7 @@ class RowReader {
   readonly #found: SkippedLines | undefined;
   /** Rows that have only a sentence, after an empty row or totals. They are notes if no other row follows. */
   readonly #apart: SheetRecord[] = [];
-  /** How many options there are. NaN if one has a single filled cell, so that no such row counts as a note. */
+  /** How many options there are. NaN if one has a single filled cell, because then no row with one cell is a note. */
   #full = 0;
   #held: SheetRow | undefined;
   #heldKind: RowKind = "option";
@@ -257,8 +254,8 @@ class RowReader {
   #textsBefore: TextCells;
   #blank = 0;
   /**
-   * Whether the last option is followed by an empty row or a row with totals. A workbook may omit empty
-   * rows, so there a skipped line number also counts as one.
+   * Whether the last option is followed by an empty row or a row with totals. A workbook may omit empty rows, so a
+   * missing line number counts as an empty row, too.
    */
   #isApart = false;
   #line: number;
@@ -411,8 +408,7 @@ class RowReader {
   /** Throws a FileError if a row is the header of another table, whose rows would be read with the wrong columns. */
   #checkNoOtherHeader(record: SheetRecord, plain: string, isHeader: boolean): void {
     const { line, cells } = record;
-    // Almost all rows return here, because comparing all their cells with headings would take half of the time of an
-    // import.
+    // Almost all rows return here. To compare all their cells with headings would take half of an import's time.
     const first = cells.find((cell) => cell.trim() !== "") ?? "";
     const plainFirst = first === cells[this.#first.at] ? plain : plainHeading(first);
     if (!this.#isApart && !isHeader && !this.#isHeading(first, plainFirst)) return;
@@ -449,10 +445,7 @@ class RowReader {
     return filled;
   }
 
-  /**
-   * Returns the indexes of cells that are formatted as text. A cell that got the value of the cell above has that
-   * cell's format, too.
-   */
+  /** Returns the indexes of cells formatted as text. A cell that was filled from above has the format of that cell. */
   #textsIn({ cells, asText }: SheetRecord, raw: readonly string[]): TextCells {
     const filled = [...(this.#textsBefore ?? [])].filter((at) => raw[at] !== (cells[at] ?? ""));
     return filled.length === 0 ? asText : new Set([...(asText ?? []), ...filled]);

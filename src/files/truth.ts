@@ -58,7 +58,7 @@ export class Signs {
   take(cells: readonly string[]): void {
     if (this.#columns.length === 0) return;
     const name = cells[this.#nameAt] ?? "";
-    // An empty cell says nothing in a row that continues the option above.
+    // In a further row of the same option, an empty cell does not mean no.
     const isContinued = name !== "" && name === this.#name;
     this.#name = name;
     for (const { at, cells: known } of this.#columns) {
