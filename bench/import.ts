@@ -64,7 +64,7 @@ try {
         `${median(costs, "peakMb").toFixed(0)} MB at its peak`,
     );
   }
-  // Each ratio is computed within a round, because a temporarily slower machine slows both.
+  // Each ratio compares two values of the same round. If the machine is slower for a while, both are.
   const ratio = (of: keyof Cost, ours: readonly Cost[], control: readonly Cost[]): string =>
     middle(ours.map((cost, round) => cost[of] / (control[round]?.[of] ?? Number.NaN))).toFixed(2);
   console.log(`time: ${ratio("wallMs", imports, bare)} times the bare loop (at most 1.35)`);

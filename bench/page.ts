@@ -96,7 +96,7 @@ try {
   console.log(`processor time of its slowest task: ${(await longestTask()).toFixed(0)} ms (at most 100)`);
   console.log(`rows of its list: ${rows - 1} (at most 500)`);
   console.log(
-    `seconds in which the events of ${SECONDS} seconds arrived: ${seconds.toFixed(1)} (at most ${SECONDS + 5})`,
+    `seconds until all events of ${SECONDS} seconds had arrived: ${seconds.toFixed(1)} (at most ${SECONDS + 5})`,
   );
 } finally {
   await browser.close();
