@@ -66,7 +66,7 @@ export function headingOf(column: string): string {
 
 /** Returns the plain form of a heading such as "Context ID 2" without the number. */
 export function withoutNumber(plain: string): string {
-  return plain.replace(/[#.(]*\d{1,2}\)?$/, "");
+  return plain.replace(/(?<![#.(])[#.(]*\d{1,2}\)?$/, "");
 }
 
 /**

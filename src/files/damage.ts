@@ -44,6 +44,8 @@ const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
   ["formulaText", /^="(?:[^"]|"")*"$/],
 ];
 
+/** The longest text that is compared with these forms. For texts of several megabytes, this could exceed the stack. */
+const LONGEST = 1_000_000;
 const ANY_DAMAGE = new RegExp(DAMAGE.map(([, form]) => form.source).join("|"), "i");
 
 /**
@@ -93,7 +95,8 @@ export function mayBeConverted(text: string): boolean {
 export function damageIn(text: string, isText = false): Damage | undefined {
   const trimmed = text.trim();
   if (trimmed === NO_VALUE) return { damage: "noValue" };
-  const found = ANY_DAMAGE.test(trimmed) ? DAMAGE.find(([, form]) => form.test(trimmed)) : undefined;
+  const found =
+    trimmed.length <= LONGEST && ANY_DAMAGE.test(trimmed) ? DAMAGE.find(([, form]) => form.test(trimmed)) : undefined;
   if (found !== undefined && !(isText && CONVERTED.includes(found[0]))) return { damage: found[0] };
   const characters = invisibleIn(trimmed);
   return characters.length === 0 ? undefined : { damage: "invisible", characters };

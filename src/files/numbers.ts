@@ -5,10 +5,13 @@ import type { SheetForm } from "./input-file.ts";
 const AROUND = new RegExp(`(?<=^-?)(?:${CURRENCY})\\s*(?=[-\\d])|(?<=\\d)\\s*(?:${CURRENCY})$`, "gu");
 /** Matches a negative number in parentheses, as accountants write it. */
 const NEGATIVE = new RegExp(`^(?:${CURRENCY})?\\s*\\((?!\\s*-)([^()]+)\\)\\s*(?:${CURRENCY})?$`, "u");
-const LIKE_NUMBER = new RegExp(`^(?:[\\d.,'’\\s%‰()+-]|${CURRENCY})*\\d(?:[\\d.,'’\\s%‰()+-]|${CURRENCY})*$`, "u");
+const LIKE_NUMBER = new RegExp(`^(?=\\D*\\d)(?:[\\d.,'’\\s%‰()+-]|${CURRENCY})+$`, "u");
+/** Longer texts are no numbers. Without this limit, the time to read one would grow with the square of its length. */
+const LONGEST = 100;
 
 /** Returns a number without its currency, and without spaces or apostrophes between thousands. */
 function bareNumber(text: string): string {
+  if (text.length > LONGEST) return text;
   return plainSigns(text)
     .trim()
     .replace(NEGATIVE, "-$1")
@@ -22,7 +25,7 @@ function plainSigns(text: string): string {
 
 /** Returns whether a text has only what people write in numbers, such as 12% and 10-20. */
 export function isLikeNumber(text: string): boolean {
-  return LIKE_NUMBER.test(plainSigns(text));
+  return text.length <= LONGEST && LIKE_NUMBER.test(plainSigns(text));
 }
 
 type DecimalSign = "," | ".";

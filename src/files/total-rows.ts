@@ -33,7 +33,7 @@ function countIn(cell: string): number {
 
 /** Returns whether a cell is a number as people write it, with separators, a percent sign or a currency. */
 export function isNumber(cell: string): boolean {
-  return NUMBER.test(cell) && /\d/.test(cell);
+  return cell.length <= LONGEST && NUMBER.test(cell) && /\d/.test(cell);
 }
 
 const MONTH =
@@ -48,10 +48,11 @@ const DATE = new RegExp(
   "iu",
 );
 
-const LONGEST_DATE = 60;
+/** Longer texts are neither numbers nor dates. */
+const LONGEST = 100;
 
 export function isDate(text: string): boolean {
-  return text.length <= LONGEST_DATE && DATE.test(text);
+  return text.length <= LONGEST && DATE.test(text);
 }
 
 /**

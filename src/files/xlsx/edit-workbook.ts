@@ -73,7 +73,7 @@ function splicesOf(xml: string, cells: readonly CellText[]): readonly Splice[] {
         open = wanted.get(line) ?? [];
         if (open.length === 0) break;
         wanted.delete(line);
-        const tag = xml.slice(start, end).replace(/\s+spans="[^"]*"/, "");
+        const tag = xml.slice(start, end).replace(/\sspans="[^"]*"/, "");
         const whole = `${tag.slice(0, -2)}>${open.map((cell) => cellXml(cell, prefix)).join("")}</${name}>`;
         splices.push({ at: start, removed: end - start, text: isSelfClosing ? whole : tag });
         if (isSelfClosing) open = [];
