@@ -140,7 +140,7 @@ interface Placed {
 async function sheetOf({ bytes, shape }: UndetectedSheet, { sheet, columns }: SheetArguments): Promise<Placed> {
   const { findSheet } = await import("./xlsx/workbook.ts");
   const read = headerReader(shape, columns);
-  return findSheet(bytes, sheet, (cells) => isWhole(read(cells), shape));
+  return findSheet(bytes, sheet, (cells) => (isWhole(read(cells), shape) ? columnCount(read(cells)) : 0));
 }
 
 const SAMPLE_RECORDS = 100;

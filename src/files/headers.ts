@@ -28,9 +28,12 @@ export const HEADER_WITHIN = 100;
 
 /**
  * How certain the meaning of a heading is. The most certain comes first: mapped by the caller, the name of a column,
- * another accepted heading, and the headings of PRODUCT_NAMES and PRODUCTS.
+ * another accepted heading, a heading with a note, and the headings of PRODUCT_NAMES and PRODUCTS.
  */
-const [MAPPED, NAMED, ALIASED, PRODUCT_NAMED, PRODUCT] = [0, 1, 2, 3, 4];
+const [MAPPED, NAMED, ALIASED, NOTED, PRODUCT_NAMED, PRODUCT] = [0, 1, 2, 3, 4, 5];
+
+/** Matches the notes beside a heading, as in "1. Option (required)" and "[필수] 옵션명". */
+const NOTES = /^\s*\d{1,2}[.)]\s*|^\s*[[【(（][^\]】)）]*[\]】)）]|[(（【].*[)）】]\s*$/gsu;
 
 interface Reading {
   readonly column: string;
@@ -75,7 +78,9 @@ function readingOf({ columns, spelt = () => undefined }: ValidColumns, mapped: C
     const numbered = isChosen ? undefined : known.get(withoutNumber(plain));
     if (numbered !== undefined && CONTEXTS.includes(numbered.column)) return numbered;
     const right = spelt(heading.trim());
-    return right === undefined ? undefined : { column: right, rank: ALIASED };
+    if (right !== undefined) return { column: right, rank: ALIASED };
+    const noted = known.get(plainHeading(heading.replaceAll(NOTES, "")));
+    return noted && noted.rank <= ALIASED ? { ...noted, rank: NOTED } : undefined;
   };
 }
 
@@ -135,15 +140,19 @@ export function headerReader(shape: ValidColumns, mapped: ColumnsArgument = {}):
     const omissionOf = omitter(cells, omissions, read);
     const out = omissions.length === 0 ? [] : cells.map(omissionOf);
     const found = cells.map((cell, at) => (out[at] === undefined ? read(cell) : undefined));
-    const has = (column: string): boolean => found.some((one) => one?.column === column && one.rank <= ALIASED);
+    const has = (column: string): boolean => found.some((one) => one?.column === column && one.rank <= NOTED);
     const isNeeded = shape.required.some((group) => group.includes("name") && !group.some(has));
-    const worst = !isNeeded ? ALIASED : has("contexts") || has("contextId") ? PRODUCT : PRODUCT_NAMED;
+    const worst = !isNeeded ? NOTED : has("contexts") || has("contextId") ? PRODUCT : PRODUCT_NAMED;
     const readings = found.map((one) => (one !== undefined && one.rank <= worst ? one : undefined));
     const best = new Map<string, number>();
     for (const reading of readings) {
       if (reading !== undefined) best.set(reading.column, Math.min(reading.rank, best.get(reading.column) ?? worst));
     }
-    const names = readings.map((reading) => (reading?.rank === best.get(reading?.column ?? "") ? reading?.column : ""));
+    const hasIds = CONTEXTS.some((column) => (best.get(column) ?? NOTED) < NOTED);
+    const names = readings.map((reading) => {
+      if (reading === undefined || reading.rank !== best.get(reading.column)) return "";
+      return reading.rank === NOTED && hasIds && CONTEXTS.includes(reading.column) ? "" : reading.column;
+    });
     const positions = new Map(names.map((name, at) => [name ?? "", at] as const).toReversed());
     const ignored = cells.flatMap((cell, at) => {
       const isRead = names[at] !== "" && names[at] !== undefined;
@@ -436,7 +445,8 @@ function likelyMapping(
   const free = new Set(header.ignored.filter((heading) => shown.includes(heading)));
   for (const group of required) {
     if (group.some((column) => header.at(column) >= 0)) continue;
-    for (const column of group) {
+    // A name is more likely than an ID of this service.
+    for (const column of group.toSorted((one, other) => Number(one === "_id") - Number(other === "_id"))) {
       const found = similarHeading([...free], column);
       if (found === undefined) continue;
       likely[column] = found;
@@ -468,7 +478,7 @@ export function similarHeading(headings: readonly string[], column: string): str
   const known = [column, ...(HEADINGS[column] ?? [])].map(plainHeading).filter((one) => one.length > 1);
   return headings.find((heading) => {
     const plain = plainHeading(heading);
-    return nearestWord(plain, known) !== undefined || known.some((one) => plain.includes(one));
+    return nearestWord(plain, known) !== undefined || known.some((one) => one !== "id" && plain.includes(one));
   });
 }
 

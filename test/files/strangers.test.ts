@@ -44,10 +44,15 @@ interface Parts {
   readonly prefix?: string;
   readonly relations?: string;
   readonly sheets?: readonly string[];
+  /** The content of the second sheet. Default: that of the first. */
+  readonly second?: string;
 }
 
 /** Returns a workbook whose XML is written by hand. */
-function workbook(content: string, { formats = [], prefix = "", relations = "r", sheets = ["Data"] }: Parts = {}) {
+function workbook(
+  content: string,
+  { formats = [], prefix = "", relations = "r", sheets = ["Data"], second = content }: Parts = {},
+) {
   const office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
   const related = (targets: readonly (readonly [string, string])[]) => {
     const each = targets.map(
@@ -63,13 +68,14 @@ function workbook(content: string, { formats = [], prefix = "", relations = "r",
     "_rels/.rels": related([["officeDocument", "xl/workbook.xml"]]),
     "xl/workbook.xml": own(`<workbook><sheets>${named.join("")}</sheets></workbook>`),
     "xl/_rels/workbook.xml.rels": related([
-      ...sheets.map(() => ["worksheet", "sheet.xml"] as const),
+      ...sheets.map((_, at) => ["worksheet", at === 1 ? "second.xml" : "sheet.xml"] as const),
       ["styles", "styles.xml"],
     ]),
     "xl/styles.xml": strToU8(
       `<styleSheet><numFmts>${codes.join("")}</numFmts><cellXfs>${styles.join("")}</cellXfs></styleSheet>`,
     ),
     "xl/sheet.xml": own(`<worksheet>${content}</worksheet>`),
+    "xl/second.xml": own(`<worksheet>${second}</worksheet>`),
   });
 }
 
@@ -293,6 +299,33 @@ describe("rows of text files", () => {
     const { rows, groups } = await read("a.csv", "Option*,Group:,Context IDs *\nOne,Top,a|b\n");
     expect(rows).toEqual([["One", "a", "b"]]);
     expect(groups).toEqual(["Top"]);
+  });
+
+  test.each([
+    "옵션명(필수),그룹 (선택),키워드(하나씩)",
+    "[필수] 옵션명,[선택] 그룹,【선택】키워드",
+    "Option (required),Group (optional),Context ID (one per row)",
+    "1. Option,2) Group,3. Context ID",
+    '"옵션명\n(2~36자)","그룹\n(선택)","키워드\n（하나씩）"',
+  ])("headings may have numbers and notes: %s", async (header) => {
+    const { rows, groups } = await read("a.csv", `${header}\nOne,Top,a|b\n`);
+    expect([rows, groups]).toEqual([[["One", "a|b"]], ["Top"]]);
+  });
+
+  test("a heading with a note counts only if there is no better one", async () => {
+    const plain = await read("a.csv", "Option,Option (old),Keyword,Keywords (old)\nOne,Two,a,b\n");
+    expect(plain.rows).toEqual([["One", "a"]]);
+    expect(plain.notes).toContain('2 columns ignored: "Option (old)", "Keywords (old)"');
+    const twice = read("a.csv", "Option,Keyword (main),Keyword (other)\nOne,a,b\n");
+    await expect(twice).rejects.toThrow("are all read as the column contextId");
+    const left = await read("a.csv", "Option,Keyword (main)\nOne,a\n", { columns: { contextId: "" } });
+    expect(left.rows).toEqual([["One"]]);
+  });
+
+  test("a heading that is like a name is not taken for an ID", async () => {
+    const refused = read("a.csv", "My options,Context IDs of them\nOne,a\n");
+    await expect(refused).rejects.toMatchObject({ remedy: expect.stringContaining('"name":"My options"') });
+    await expect(refused).rejects.not.toMatchObject({ remedy: expect.stringContaining('"_id"') });
   });
 
   test("a column Status is the person's own, so it is named as ignored", async () => {
@@ -567,6 +600,29 @@ describe("workbooks of other programs", () => {
       remedy: expect.stringContaining('To read one of them: sheet "Brands".'),
     });
     await expect(reading).rejects.not.toMatchObject({ remedy: expect.stringContaining("Please read") });
+  });
+
+  test("a sheet that explains the columns is not read instead of the table", async () => {
+    const table = rowsOf(row("Option", "Context ID"), row("One", "a"));
+    for (const first of [
+      rowsOf(
+        row("Column", "Meaning"),
+        row("Option", "Its name"),
+        row("Context ID", "Its ID"),
+        row("Group", "Its group"),
+      ),
+      rowsOf(row("Option", "Clicks"), row("One", "12")),
+    ]) {
+      const content = workbook(first, { sheets: ["Read me", "Data"], second: table });
+      const { rows, notes } = await read("a.xlsx", content);
+      expect(rows).toEqual([["One", "a"]]);
+      expect(notes).toContain('read from the sheet "Data" (the workbook has 1 other sheet: "Read me")');
+    }
+    const alone = workbook(rowsOf(row("Option"), row("One")), {
+      sheets: ["Names", "Notes"],
+      second: rowsOf(row("Hello")),
+    });
+    expect((await read("a.xlsx", alone)).rows).toEqual([["One"]]);
   });
 
   test("numbers have no thousands separators, and dates of Strict workbooks the format of their cell", async () => {

@@ -25,13 +25,14 @@ interface Workbook {
 }
 
 /**
- * Finds a sheet by name or number. Default: the first visible sheet that has a header; if none has one, the first
- * visible sheet. Throws a FileError.
+ * Finds a sheet by name or number. Default: the first visible sheet whose header has several known columns (`columnsIn`
+ * counts them, and returns 0 if a row is no header); if there is none, the first one with a header, or the first one.
+ * Throws a FileError.
  */
 export async function findSheet(
   bytes: ByteSource,
   wanted: string | number | undefined,
-  isHeader: (cells: readonly string[]) => boolean,
+  columnsIn: (cells: readonly string[]) => number,
 ): Promise<{
   readonly form: SheetForm;
   readonly seen: SheetSeen;
@@ -39,7 +40,7 @@ export async function findSheet(
 }> {
   const workbook = await openWorkbook(bytes);
   const { sheets, archive, parts } = workbook;
-  const found = wanted === undefined ? await sheetWithHeader(workbook, isHeader) : namedSheet(sheets, wanted);
+  const found = wanted === undefined ? await sheetWithHeader(workbook, columnsIn) : namedSheet(sheets, wanted);
   const others = sheets.filter((sheet) => sheet !== found).map(({ name }) => name);
   const hasMacros = archive.names.some((name) => name.endsWith("vbaProject.bin"));
   return {
@@ -75,18 +76,22 @@ export async function partOfSheet(
 
 async function sheetWithHeader(
   { archive, sheets, parts }: Workbook,
-  isHeader: (cells: readonly string[]) => boolean,
+  columnsIn: (cells: readonly string[]) => number,
 ): Promise<Sheet> {
   const visible = sheets.filter(({ isHidden }) => !isHidden);
+  let headed: Sheet | undefined;
   for (const sheet of visible) {
     let rows = 0;
     for await (const batch of readSheet(archive, sheet.part, parts)) {
-      if (batch.slice(0, HEADER_WITHIN - rows).some(({ cells }) => isHeader(cells))) return sheet;
+      const most = Math.max(0, ...batch.slice(0, HEADER_WITHIN - rows).map(({ cells }) => columnsIn(cells)));
+      if (most > 1) return sheet;
+      // A glossary or a summary may have one heading of the table, too.
+      if (most === 1) headed ??= sheet;
       rows += batch.length;
       if (rows >= HEADER_WITHIN) break;
     }
   }
-  const first = visible[0] ?? sheets[0];
+  const first = headed ?? visible[0] ?? sheets[0];
   if (first === undefined) throw unreadableWorkbook("it has no sheet");
   return first;
 }
