@@ -116,12 +116,18 @@ function plainOrShown(entry: string): string {
   return isUlid(entry) ? entry : quoteUntrusted(entry);
 }
 
+/** Returns the line of the earlier row that a row repeats or, without lines, the number of the earlier item. */
+export function earlierPlace({ duplicateOfIndex, duplicateOfLine }: Detail): number | undefined {
+  if (typeof duplicateOfLine === "number") return duplicateOfLine;
+  return typeof duplicateOfIndex === "number" ? duplicateOfIndex + 1 : undefined;
+}
+
 /**
  * Returns a text about an earlier item of the same call. `write` gets the position of that item: `line 3` or `item 3`.
  */
-export function aboutEarlier({ duplicateOfIndex, duplicateOfLine }: Detail, write: (item: string) => string): Text {
-  if (typeof duplicateOfLine === "number") return aboutLine(`line ${duplicateOfLine}`, write);
-  return write(`item ${typeof duplicateOfIndex === "number" ? duplicateOfIndex + 1 : "?"}`);
+export function aboutEarlier(detail: Detail, write: (item: string) => string): Text {
+  const place = earlierPlace(detail) ?? "?";
+  return typeof detail.duplicateOfLine === "number" ? aboutLine(`line ${place}`, write) : write(`item ${place}`);
 }
 
 /** Returns the message for an item or row that repeats an earlier one in the same call. */

@@ -1,7 +1,7 @@
 import { approvalWords } from "../answers/approvals.ts";
 import { messageFor, OPERATION_WORDS, OUTCOME_WORDS, type SummarizedFailure } from "../answers/failures.ts";
 import { placesWords, placeWords } from "../answers/fence.ts";
-import { many } from "../answers/message-words.ts";
+import { earlierPlace, many } from "../answers/message-words.ts";
 import { undoLine } from "../answers/plan-answers.ts";
 import { FIELD_WORDS } from "../answers/plan-words.ts";
 import { sheetNotes } from "../answers/sheets.ts";
@@ -229,6 +229,29 @@ function detailOf({ detail, details }: SummarizedFailure): NonNullable<Summarize
 
 const NAME_EXISTS = "name already exists";
 
+/** The maximum number of repeated rows that a cause names, each with the earlier row. The message names up to 20. */
+const MAX_REPEATS = 3;
+
+/** Returns which rows have the names of which earlier ones: `line 302 = 298, line 305 = 299, …`. */
+function repeatsOf({ details = [], count }: SummarizedFailure, most?: number): string {
+  const shown = details
+    .slice(0, most)
+    .map(({ reason, ...place }) => `${placeWords(place)} = ${earlierPlace(reason.detail ?? {})}`);
+  return shown.join(", ") + (count > shown.length ? ", …" : "");
+}
+
+/** Returns what rows repeat whose names are in earlier rows. Undefined if there are no such rows. */
+function repeatCause(failure: SummarizedFailure): string | undefined {
+  const { details, byLine } = failure;
+  const detail = detailOf(failure);
+  const place = earlierPlace(detail);
+  if (place === undefined || detail.field === "_id") return undefined;
+  const isSame = detail.contexts === "same";
+  if (details !== undefined) return `${isSame ? "row" : "name"} used twice: ${repeatsOf(failure, MAX_REPEATS)}`;
+  const others = detail.contexts === "other" ? ", other Context IDs" : "";
+  return `${isSame ? "equals" : "repeats"} ${byLine ? "line" : "item"} ${place}${others}`;
+}
+
 /**
  * The words for other frequent failures, by error code. For a code without an entry, the page shows the whole message.
  */
@@ -241,18 +264,8 @@ const CAUSES: Readonly<Record<string, (failure: SummarizedFailure) => string | u
     const key = String(damage);
     return Object.hasOwn(DAMAGE_CAUSES, key) ? `${what} ${DAMAGE_CAUSES[key]}` : undefined;
   },
-  TARGETING_CATEGORY_NAME_DUPLICATE: (failure) =>
-    typeof detailOf(failure).duplicateOfIndex === "number" ? "name used twice" : NAME_EXISTS,
-  DUPLICATE_IN_INPUT({ isOfFirst, message, details }) {
-    if (!message.includes("same name")) return undefined;
-    const isSame = message.includes("same name and Context IDs");
-    if (isOfFirst || details !== undefined || !message.startsWith("same name")) {
-      // The other row of each pair is in the list of rows. Here, only that of the first pair is said.
-      const [, other] = isOfFirst ? (/^same name(?: and Context IDs)? as (\w+ [\d.,]*\d)/.exec(message) ?? []) : [];
-      return `${isSame ? "row" : "name"} used twice${other === undefined ? "" : `: the first repeats ${other}`}`;
-    }
-    return message.replace(/same name( and Context IDs)? as/, isSame ? "equals" : "repeats").replace(", with", ",");
-  },
+  TARGETING_CATEGORY_NAME_DUPLICATE: (failure) => repeatCause(failure) ?? NAME_EXISTS,
+  DUPLICATE_IN_INPUT: repeatCause,
   NAME_NOT_FOUND(failure) {
     const { isOfFirst, isOfKinds, message } = failure;
     if (detailOf(failure).field !== "parentName") return undefined;
@@ -297,7 +310,10 @@ function sharedMessage(failure: SummarizedFailure): string {
   const common = Object.hasOwn(IN_COMMON, key) ? IN_COMMON[key] : undefined;
   const hasOneRule = each.every(({ rules }) => !Array.isArray(rules) || rules.length === 1);
   if (isOfKinds && (common === undefined || !hasOneRule)) return message;
-  if (common === undefined) return `for example, ${message}`;
+  if (common === undefined) {
+    if (causeOf(failure) === undefined || earlierPlace(detail) === undefined) return `for example, ${message}`;
+    return `same name${detail.contexts === "same" ? " and Context IDs" : ""} as an earlier one: ${repeatsOf(failure)}`;
+  }
   const found = each.flatMap(({ characters }) => (Array.isArray(characters) ? characters.map(String) : []));
   if (rule !== "characters") return common;
   return `${common}: ${characterList([...new Set(found)])}${count > details.length ? ", …" : ""}`;

@@ -1297,7 +1297,8 @@ test("on a phone each failed row has its suggestion, and a renamed targeting its
   const failures = [
     {
       ...{ outcome: "failed" as const, count: 2, places: "lines 302, 316", examples: ["Boots"] },
-      ...{ message: "same name as line 298", cause: "name used twice", remedy: suggestion },
+      ...{ message: "same name as an earlier one", cause: "name used twice: line 302 = 298, line 316 = 312" },
+      remedy: suggestion,
     },
   ];
   const at = { startedAt: Date.now(), updatedAt: Date.now() };

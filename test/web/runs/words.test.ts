@@ -288,6 +288,23 @@ describe("a reason why objects failed", () => {
     expect(messageOf("characters")).toBe('not allowed in a name: "_", …');
   });
 
+  const repeated = (detail: Record<string, unknown>) => ({ errorCode: "DUPLICATE_IN_INPUT", byLine: true, detail });
+  /** A failure of rows whose names are in the rows 4 lines above. */
+  const repeats = (count: number, more: Record<string, unknown> = {}): Partial<SummarizedFailure> => ({
+    ...{ errorCode: "DUPLICATE_IN_INPUT", byLine: true, isOfFirst: true, count },
+    details: Array.from({ length: count }, (_, at) => ({
+      ...{ index: at, line: 302 + at },
+      reason: { code: "DUPLICATE_IN_INPUT", detail: { duplicateOfIndex: at, duplicateOfLine: 298 + at, ...more } },
+    })),
+  });
+
+  test("names the earlier row of each repeated one", () => {
+    expect([repeats(2), repeats(20, { contexts: "same" })].map((about) => failureOf(about).message)).toEqual([
+      "same name as an earlier one: line 302 = 298, line 303 = 299",
+      expect.stringMatching(/^same name and Context IDs as an earlier one: line 302 = 298, .*, line 321 = 317$/),
+    ]);
+  });
+
   const invalid = (detail: Record<string, unknown>) => ({ errorCode: "INVALID_NAME", detail });
   test.each<readonly [string | undefined, Partial<SummarizedFailure>]>([
     ['name contains "!"', invalid({ rules: ["characters"], characters: ["!"] })],
@@ -304,20 +321,16 @@ describe("a reason why objects failed", () => {
     ],
     [undefined, { errorCode: "INVALID_ROW", detail: { problem: "noName" } }],
     ["name already exists", { errorCode: "TARGETING_CATEGORY_NAME_DUPLICATE" }],
-    ["repeats line 2", { errorCode: "DUPLICATE_IN_INPUT", message: "same name as line 2" }],
+    ["repeats line 2", repeated({ duplicateOfLine: 2 })],
+    ["repeats item 2", { ...repeated({ duplicateOfIndex: 1 }), byLine: false }],
+    ["repeats line 2, other Context IDs", repeated({ duplicateOfLine: 2, contexts: "other" })],
+    ["equals line 2", repeated({ duplicateOfLine: 2, contexts: "same" })],
+    [undefined, repeated({ duplicateOfLine: 2, field: "_id" })],
+    ["name used twice: line 302 = 298, line 303 = 299", repeats(2, { contexts: "other" })],
+    ["row used twice: line 302 = 298, line 303 = 299, line 304 = 300, …", repeats(4, { contexts: "same" })],
     [
-      "repeats line 2, other Context IDs",
-      { errorCode: "DUPLICATE_IN_INPUT", message: "same name as line 2, with other Context IDs" },
-    ],
-    ["equals line 2", { errorCode: "DUPLICATE_IN_INPUT", message: "same name and Context IDs as line 2" }],
-    [
-      "name used twice: the first repeats line 1,298",
-      { errorCode: "DUPLICATE_IN_INPUT", message: "same name as line 1,298, with other Context IDs", isOfFirst: true },
-    ],
-    ["name used twice", { errorCode: "DUPLICATE_IN_INPUT", message: "the same name is in several rows" }],
-    [
-      "row used twice: the first repeats line 2",
-      { errorCode: "DUPLICATE_IN_INPUT", message: "same name and Context IDs as line 2", isOfFirst: true },
+      "name used twice: line 302 = 298, line 303 = 299",
+      { ...repeats(2), errorCode: "TARGETING_CATEGORY_NAME_DUPLICATE" },
     ],
     [
       'no group "Garden"',
@@ -340,8 +353,8 @@ describe("a reason why objects failed", () => {
 
   test("says whether other objects have other names", () => {
     const examples = ["Bags", "Bags"].map((name) => ({ name }));
-    const repeated = { errorCode: "DUPLICATE_IN_INPUT", message: "same name as line 2", examples };
-    const rows = [failureOf({ examples }), failureOf(repeated), failureOf({ examples, count: 2 })];
+    const same = { ...repeated({ duplicateOfLine: 2 }), examples };
+    const rows = [failureOf({ examples }), failureOf(same), failureOf({ examples, count: 2 })];
     expect(rows.map((row) => [row.examples, row.areAll])).toEqual([
       [["Bags"], undefined],
       [["Bags"], true],
