@@ -96,14 +96,14 @@ export interface Effect {
 }
 
 export const WITHIN_TITLE = "Options deleted with their targeting";
-export const LEFT_EMPTY_TITLE = "Groups that cannot be empty";
+export const KEPT_TITLE = "Groups that keep their last sub-option";
 
-const LOSS_TITLES: Readonly<Record<Loss["kind"], string>> = {
+export const LOSS_TITLES = {
   targeting: "Targetings deleted",
   optionGroup: "Option groups deleted",
   option: "Options deleted",
   contextIds: "Options that lose Context IDs",
-};
+} as const satisfies Record<Loss["kind"], string>;
 
 export const GAIN_TITLE = "Options that get Context IDs";
 
@@ -304,13 +304,13 @@ export function lossParts(losses: readonly Loss[]): readonly EffectPart[] {
   );
   const count = losses.reduce((sum, { options, count: all }) => sum + (options === undefined ? 0 : all), 0);
   const groups = losses.flatMap(({ name, lastOf }) => {
-    const says = `its last sub-option ${quoteUntrusted(shortName(name))} stays`;
+    const says = `keeps ${quoteUntrusted(shortName(name))}`;
     return lastOf === undefined ? [] : [{ name: shortName(lastOf.name), _id: lastOf._id, says }];
   });
   return [
     ...kinds,
     ...effectPart(WITHIN_TITLE, inside).map((part) => ({ ...part, count })),
-    ...effectPart(LEFT_EMPTY_TITLE, groups),
+    ...effectPart(KEPT_TITLE, groups),
   ];
 }
 
@@ -410,10 +410,10 @@ export function differingObjects(before: readonly EffectPart[], now: readonly Ef
   const [saw, is] = [new Map(before.flatMap(byId)), new Map(now.flatMap(byId))];
   const sentences = [...new Set([...saw.keys(), ...is.keys()])].flatMap((key) => {
     const [old, present] = [saw.get(key), is.get(key)];
-    if (old === undefined) return [`“${present?.name ?? ""}” was added`];
-    if (present === undefined) return [`“${old.name}” is no longer affected`];
-    if (old.name !== present.name) return [`“${old.name}” is now called “${present.name}”`];
-    return old.says === present.says ? [] : [`“${old.name}”: ${present.says}; it was ${old.says}`];
+    if (old === undefined) return [`"${present?.name ?? ""}" was added`];
+    if (present === undefined) return [`"${old.name}" is no longer affected`];
+    if (old.name !== present.name) return [`"${old.name}" is now called "${present.name}"`];
+    return old.says === present.says ? [] : [`"${old.name}": ${present.says}; it was ${old.says}`];
   });
   const more = sentences.length - MAX_DIFFERING;
   return more > 0 ? [...sentences.slice(0, MAX_DIFFERING), `${thousands(more)} more have changed`] : sentences;

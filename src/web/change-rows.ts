@@ -1,4 +1,4 @@
-import { WITHIN_TITLE } from "../answers/approvals.ts";
+import { LOSS_TITLES, WITHIN_TITLE } from "../answers/approvals.ts";
 import { many } from "../answers/message-words.ts";
 import type { WriteCall } from "../changes/call.ts";
 import type { ChangeRun } from "../changes/change-run.ts";
@@ -137,9 +137,9 @@ export function rowsOfEffect(parts: readonly EffectPart[], { header: { call } }:
 function ofPart({ name, _id, says, contextIds, freed = 0 }: EffectObject, title: string): Placed {
   const side = { name: cut(name) };
   if (kindOfPart(title) === "created") return { kind: "created", _id, after: { ...side, says } };
-  if (title === "Targetings deleted") return { kind: "deleted", _id, before: { ...side, says: ITSELF } };
+  if (title === LOSS_TITLES.targeting) return { kind: "deleted", _id, before: { ...side, says: ITSELF } };
   if (title === WITHIN_TITLE) return { kind: "deleted", _id, before: { ...side, says } };
-  const isGroup = title === "Option groups deleted";
+  const isGroup = title === LOSS_TITLES.optionGroup;
   if (!isGroup) return { kind: "deleted", _id, before: { ...side, count: contextIds } };
   const stay = `group without its ${many(freed, "sub-option")}`;
   return { kind: "deleted", _id, before: { ...side, count: contextIds, isGroup, says: freed > 0 ? stay : undefined } };

@@ -1,20 +1,20 @@
+import { GAIN_TITLE, LOSS_TITLES } from "../answers/approvals.ts";
 import { many } from "../answers/message-words.ts";
 import type { EffectPart } from "../changes/rows/entries.ts";
 import type { ChangeCounts } from "./wire.ts";
 
 // Reads the parts of the effect that a run waiting for approval would have.
 
-export const TARGETINGS = "Targetings deleted";
-
-export const DELETED: Readonly<Record<string, string>> = {
-  "Targetings deleted": "targeting",
-  "Option groups deleted": "group",
-  "Options deleted": "option",
-};
+/** The nouns for the objects in the parts with deletions, by the titles of these parts. */
+export const DELETED: ReadonlyMap<string, string> = new Map([
+  [LOSS_TITLES.targeting, "targeting"],
+  [LOSS_TITLES.optionGroup, "group"],
+  [LOSS_TITLES.option, "option"],
+]);
 
 /** Returns the nouns for the kinds of objects that are deleted: `option`, `group`, `targeting`. */
 export function nounsOf(parts: readonly EffectPart[]): readonly string[] {
-  return parts.flatMap(({ title }) => (Object.hasOwn(DELETED, title) ? (DELETED[title] ?? []) : []));
+  return parts.flatMap(({ title }) => DELETED.get(title) ?? []);
 }
 
 /** Returns the noun for what is deleted: `object` if several kinds of objects are deleted. */
@@ -24,7 +24,7 @@ export function nounOf(parts: readonly EffectPart[]): string {
 }
 
 export function deletedIn(parts: readonly EffectPart[]): EffectPart["objects"] {
-  return parts.flatMap(({ title, objects }) => (Object.hasOwn(DELETED, title) ? objects : []));
+  return parts.flatMap(({ title, objects }) => (DELETED.has(title) ? objects : []));
 }
 
 /** Returns how many sub-options of deleted groups are not deleted. */
@@ -39,7 +39,7 @@ export function contextIdsIn({ objects }: EffectPart): number {
 /** Describes what would be deleted, for example `1 group and 2 options`. Empty if nothing is deleted. */
 export function deletionWords(parts: readonly EffectPart[]): string {
   const kinds = parts.flatMap(({ title, count }) => {
-    const noun = Object.hasOwn(DELETED, title) ? DELETED[title] : undefined;
+    const noun = DELETED.get(title);
     if (noun === "targeting" && count === 1) return ["the targeting"];
     return noun === undefined ? [] : [many(count, noun)];
   });
@@ -68,11 +68,8 @@ export function countsOfEffect(parts: readonly EffectPart[]): ChangeCounts {
 }
 
 const KINDS_OF_PARTS: Readonly<Record<string, keyof ChangeCounts>> = {
-  "Targetings deleted": "deleted",
-  "Option groups deleted": "deleted",
-  "Options deleted": "deleted",
-  "Options that lose Context IDs": "changed",
-  "Options that get Context IDs": "changed",
+  [LOSS_TITLES.contextIds]: "changed",
+  [GAIN_TITLE]: "changed",
   "Targetings renamed": "changed",
   "Options renamed": "changed",
   "Options moved": "changed",
@@ -86,5 +83,6 @@ const KINDS_OF_PARTS: Readonly<Record<string, keyof ChangeCounts>> = {
  * targeting, and for notes about an undo.
  */
 export function kindOfPart(title: string): keyof ChangeCounts | undefined {
+  if (DELETED.has(title)) return "deleted";
   return Object.hasOwn(KINDS_OF_PARTS, title) ? KINDS_OF_PARTS[title] : undefined;
 }

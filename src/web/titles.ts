@@ -313,7 +313,7 @@ const MAX_NAMED = 3;
  */
 function deletedNames(parts: readonly EffectPart[]): string | undefined {
   const kinds = parts.flatMap(({ title, count, objects }) => {
-    const noun = Object.hasOwn(DELETED, title) ? DELETED[title] : undefined;
+    const noun = DELETED.get(title);
     return noun === undefined ? [] : [{ noun, count, names: objects.map(({ name }) => cutText(name, MAX_LETTERS)) }];
   });
   const count = kinds.reduce((sum, kind) => sum + kind.count, 0);

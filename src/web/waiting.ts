@@ -1,14 +1,14 @@
-import { approvalWords, LEFT_EMPTY_TITLE, WITHIN_TITLE } from "../answers/approvals.ts";
+import { approvalWords, KEPT_TITLE, LOSS_TITLES, WITHIN_TITLE } from "../answers/approvals.ts";
 import { messageFor } from "../answers/failures.ts";
 import { quoteShort } from "../answers/fence.ts";
-import { many } from "../answers/message-words.ts";
+import { many, undoResultWords } from "../answers/message-words.ts";
 import { type ApprovalRun, isApproval } from "../changes/approvals.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import { effectsOfRun } from "../changes/done.ts";
 import type { EffectPart } from "../changes/rows/entries.ts";
 import { undoPlanUnread } from "../plans/undo.ts";
 import { countsOfRows } from "../plans/undo-plan.ts";
-import { thousands } from "../platform/text.ts";
+import { capitalized, thousands } from "../platform/text.ts";
 import type { Done, Run } from "../runs/kind.ts";
 import { nameProblem } from "../spec/names-and-contexts.ts";
 import type { ToolServices } from "../tools/define-tool.ts";
@@ -24,7 +24,6 @@ import {
   nounOf,
   nounsOf,
   optionsWithin,
-  TARGETINGS,
 } from "./effect-parts.ts";
 import type { ChangeCounts, EffectObjects, RunRow, EffectPart as ShownPart, Waiting } from "./wire.ts";
 
@@ -50,6 +49,7 @@ export function waitingOf(
   if (waits === undefined) return undefined;
   const { digest, note, parts, until, elsewhere, stale, differs } = waits;
   const isUndo = isUndoPlan(run);
+  const isSandbox = run.header.environment === "sandbox";
   const counts = countsOfWaiting(run);
   const newGroups = isChangeRun(run) ? (kindsOfWaiting(run).groups?.created ?? 0) : 0;
   const contextIds = parts.reduce((sum, part) => sum + contextIdsIn(part), 0);
@@ -64,7 +64,7 @@ export function waitingOf(
       isDeletion && freedWords(parts),
       isUndo && restoredNote(newObjects(counts.created, newGroups, parts)),
     ),
-    check: counts.deleted > 0 ? campaignsNote(counts.deleted, parts) : undefined,
+    check: counts.deleted === 0 ? undefined : isSandbox ? OF_SANDBOX : campaignsNote(counts.deleted, parts),
     counts,
     magnitude: magnitudeOf(run, parts),
     optionsInside: optionsWithin(parts) || undefined,
@@ -120,13 +120,17 @@ export function undoOf(
   return { title, notes };
 }
 
-/** Describes deleted objects after an undo: `same Context IDs, new option IDs; campaigns are not reconnected`. */
+/**
+ * Describes deleted objects after they are restored. Their IDs are new, and their Context IDs, if they had any, are
+ * not, so the nouns of both are said.
+ */
 function newIdWords(restored: number, parts: readonly EffectPart[]): string {
   const options = optionsWithin(parts);
   const nouns = commaList([...new Set([...nounsOf(parts), ...(options > 0 ? ["option"] : [])])]);
-  const ids = `same Context IDs, new ${nouns} ID${restored + options === 1 ? "" : "s"}`;
+  const same = options > 0 || parts.some((part) => contextIdsIn(part) > 0) ? "same Context IDs, " : "";
+  const ids = `${same}new ${nouns} ID${restored + options === 1 ? "" : "s"}`;
   const freed = freedIn(parts);
-  const groups = parts.find(({ title }) => title === "Option groups deleted")?.count;
+  const groups = parts.find(({ title }) => title === LOSS_TITLES.optionGroup)?.count;
   const back = freed === 0 ? "" : `, ${many(freed, "sub-option")} back in the group${groups === 1 ? "" : "s"}`;
   return `${ids}${back}; campaigns are not reconnected`;
 }
@@ -135,20 +139,22 @@ function newIdWords(restored: number, parts: readonly EffectPart[]): string {
 const MAX_NAMES = 3;
 
 function firstNames(names: readonly string[]): string {
-  const rest = names.length - MAX_NAMES;
-  const shown = names.slice(0, MAX_NAMES).map(quoteShort);
+  return firstOf(names.map(quoteShort));
+}
+
+function firstOf(texts: readonly string[]): string {
+  const rest = texts.length - MAX_NAMES;
+  const shown = texts.slice(0, MAX_NAMES);
   return commaList(rest > 0 ? [...shown, `${thousands(rest)} more`] : shown);
 }
 
 /** Says which sub-options are not deleted, because each is the last one of a group that cannot be empty. */
 function staysWords(parts: readonly EffectPart[]): string | undefined {
-  const groups = parts.find(({ title }) => title === LEFT_EMPTY_TITLE)?.objects ?? [];
-  const { says = "" } = groups[0] ?? {};
+  const groups = parts.find(({ title }) => title === KEPT_TITLE)?.objects ?? [];
   if (groups.length === 0) return undefined;
-  const names = firstNames(groups.map(({ name }) => name));
-  const kept = groups.length === 1 ? `keeps ${says.replace(/ stays$/, "")}` : "each keep their last sub-option";
+  const kept = firstOf(groups.map(({ name, says }) => `${quoteShort(name)} ${says}`));
   const stay = groups.length === 1 ? "1 requested option stays" : `${thousands(groups.length)} requested options stay`;
-  return `${stay}: ${names} ${kept}, since a group cannot be empty.`;
+  return `${stay}: ${kept}, since a group cannot be empty.`;
 }
 
 /**
@@ -205,7 +211,7 @@ export function withOverlap(
 function deletionsOf(run: Run) {
   const namesOf = (areTargetings: boolean): ReadonlyMap<string, string> => {
     const parts = partsOf(run).filter(
-      ({ title }) => Object.hasOwn(DELETED, title) && (title === TARGETINGS) === areTargetings,
+      ({ title }) => DELETED.has(title) && (title === LOSS_TITLES.targeting) === areTargetings,
     );
     const objects = parts.flatMap((part) => part.objects);
     return new Map(objects.flatMap(({ _id, name }) => (_id === undefined ? [] : [[_id, name]])));
@@ -213,6 +219,8 @@ function deletionsOf(run: Run) {
   const within = isChangeRun(run) ? run.state.facts.within : undefined;
   return { options: namesOf(false), targetings: namesOf(true), within };
 }
+
+const OF_SANDBOX = "Sandbox: no real campaign is affected.";
 
 /** Returns what a person should check about campaigns before approving a deletion, and when the service refuses it. */
 function campaignsNote(count: number, parts: readonly EffectPart[]): string {
@@ -238,7 +246,9 @@ function restoredNote([targetings, groups, options]: NewObjects): string | undef
 /** Returns what happens to sub-options that remain although their group is deleted. Undefined if there are none. */
 function freedWords(parts: readonly EffectPart[]): string | undefined {
   const count = freedIn(parts);
-  return count === 0 ? undefined : `${many(count, "sub-option")} ${count === 1 ? "moves" : "move"} to the top level.`;
+  if (count === 0) return undefined;
+  const [stay, they] = count === 1 ? ["stays, with its", "it moves"] : ["stay, with their", "they move"];
+  return `${many(count, "sub-option")} ${stay} Context IDs: ${they} to the top level.`;
 }
 
 type NewObjects = readonly [targetings: number, groups: number, options: number];
@@ -359,7 +369,7 @@ function magnitudeOf(run: ChangeRun | ApprovalRun, parts: readonly EffectPart[])
   if (!isChangeRun(run)) return undefined;
   const { changed, deleted } = countsOfWaiting(run);
   const whole = run.state.facts.waits?.optionsThere;
-  const targetings = parts.find(({ title }) => title === "Targetings deleted");
+  const targetings = parts.find(({ title }) => title === LOSS_TITLES.targeting);
   if (targetings !== undefined) {
     const [itself, options] = [many(targetings.count, "targeting"), optionsWithin(parts)];
     if (options === 0) return { count: deleted, verb: "deleted", what: itself, within: "without options" };
@@ -377,7 +387,7 @@ function magnitudeOf(run: ChangeRun | ApprovalRun, parts: readonly EffectPart[])
  */
 export function textToType(parts: readonly EffectPart[], targeting: RunRow["targeting"]): string | undefined {
   const { deleted } = countsOfEffect(parts);
-  const whole = parts.find(({ title }) => title === "Targetings deleted")?.objects[0];
+  const whole = parts.find(({ title }) => title === LOSS_TITLES.targeting)?.objects[0];
   if (deleted < LARGE && whole === undefined) return undefined;
   const { name, _id } = whole ?? targeting ?? {};
   const composed = name?.normalize("NFC");
@@ -390,15 +400,21 @@ export function isTyped(typed: string | undefined, wanted: string): boolean {
   return typed?.trim().normalize("NFC") === wanted;
 }
 
+/** The title of the part with the objects that an undo restores exactly. */
+const UNDONE = capitalized(undoResultWords("exact", []));
+
 /** Returns a part of an effect with its first objects. The page requests the others when it needs them. */
 function firstObjects({ title, count, objects }: EffectPart): ShownPart {
   const kind = title === WITHIN_TITLE ? "inside" : kindOfPart(title);
+  // Objects that an undo restores exactly are in the table of changes, and the first groups are named above it.
+  const isSaid = title === UNDONE || (title === KEPT_TITLE && count <= MAX_NAMES);
   // "Changed since and will not be undone" is too long for a narrow screen, so it is shortened.
   return {
     title: title.replace(" and will not", ": will not"),
     count,
     objects: objects.slice(0, MAX_OBJECTS).map(shownObject),
     kind,
+    isNote: (kind === undefined && !isSaid) || undefined,
   };
 }
 

@@ -209,9 +209,11 @@ export interface EffectPart {
   readonly objects: readonly EffectObject[];
   /**
    * How the run changes the objects. `inside`: it deletes them together with another object that contains them. Absent
-   * if the part is only a note, for example about objects that cannot be restored.
+   * if the part is not about changes, but for example about objects that cannot be restored.
    */
   readonly kind?: keyof ChangeCounts | "inside" | undefined;
+  /** Set if the page lists the part below the changes, because nothing else names all its objects. */
+  readonly isNote?: boolean | undefined;
 }
 
 interface EffectObject {

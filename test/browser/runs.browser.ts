@@ -280,7 +280,7 @@ test.each([
   async (title, count, whole, contextIds) => {
     const waiting = {
       ...{ ...WAITS, effect: "", check: CHECK, contextIds },
-      ...(count === 1 && { consequence: "4 sub-options move to the top level." }),
+      ...(count === 1 && { consequence: "4 sub-options stay, with their Context IDs: they move to the top level." }),
       magnitude: { count, whole, verb: "deleted", what: "" } as const,
       counts: { created: 0, changed: 0, deleted: count },
       undo: {
@@ -984,7 +984,7 @@ test("on a phone a deletion says above its buttons what goes, what stays, and wh
     notes: [first, "Campaigns and ad products that use the old IDs stay disconnected."],
   });
   const counts = { created: 0, changed: 0, deleted: 2 };
-  const consequence = "4 sub-options move to the top level.";
+  const consequence = "4 sub-options stay, with their Context IDs: they move to the top level.";
   const back = "Names, groups and Context IDs come back.";
   const group = {
     ...{

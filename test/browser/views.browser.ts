@@ -241,12 +241,14 @@ test("a deletion says before the decision what stays, what was not found, and wh
     const { frame } = await shown(page, host, call);
     const words = frame.locator(".scroll > p");
     await words
-      .getByText(/1 requested option stays: "Clothing" keeps its last sub-option "(?:Boots|Caps)", since a group/)
+      .getByText(/1 requested option stays: "Clothing" keeps "(?:Boots|Caps)", since a group cannot be empty\./)
       .waitFor();
     await words
       .getByText('1 of 33 items is left out ("Nowhere"): the targeting has no option named "Nowhere".')
       .waitFor();
     await words.getByText("in another request").waitFor();
+    // The group is named once.
+    expect((await frame.locator("body").innerText()).split("Clothing")).toHaveLength(2);
     await frame.getByText(/^3\d in all: scroll to see them$/).waitFor();
     await button(frame, "decline").click();
     await frame.getByText("The run has ended: declined.").waitFor();

@@ -77,7 +77,7 @@ test("a group that a deletion would leave empty is named, and what stays", async
   for (const text of [planned.text, asked[0] ?? ""]) {
     expect(text).toContain("This deletes 2 options with ");
     expect(text).toContain("1 option stays: its group cannot be empty.");
-    expect(text).toContain(`"Hats" (${id(0)}): its last sub-option "Caps" stays`);
+    expect(text).toContain(`Groups that keep their last sub-option (1):\n"Hats" (${id(0)}): keeps "Caps"`);
   }
   // The last sub-option can be deleted together with its group.
   const whole = await call(client, "delete_options", { ids: [id(0), id(1)], dryRun: true });

@@ -281,15 +281,14 @@ describe("a deletion that waits", () => {
     const { runId, title, waiting } = await newlyWaiting(person);
     expect(title).toBe("Delete group Clothing and option Bags from Grouped sale");
     expect(waiting).toMatchObject({
-      consequence: "2 sub-options move to the top level.",
-      check: expect.stringMatching(/^Campaigns and ad products lose these objects at once\. Only the web console/),
+      consequence: "2 sub-options stay, with their Context IDs: they move to the top level.",
+      check: "Sandbox: no real campaign is affected.",
       ...{
         effect: "",
         act: "Delete 1 group and 1 option",
         undo: {
           title:
-            "Undo within 30 days: same Context IDs, new group and option IDs, 2 sub-options back in the group; campaigns " +
-            "are not reconnected",
+            "Undo within 30 days: new group and option IDs, 2 sub-options back in the group; campaigns are not reconnected",
           notes: [],
         },
       },
@@ -347,8 +346,40 @@ describe("a deletion that waits", () => {
     }
   });
 
-  test("of a whole targeting lists every option with its Context IDs", async () => {
+  test.each([
+    [
+      2,
+      '2 requested options stay: "Group 0" keeps "Cap 0" and "Group 1" keeps "Cap 1", since a group cannot be empty.',
+    ],
+    [
+      4,
+      '4 requested options stay: "Group 0" keeps "Cap 0", "Group 1" keeps "Cap 1", "Group 2" keeps "Cap 2" and 1 more, ' +
+        "since a group cannot be empty.",
+    ],
+  ])("that would empty %i groups says once which sub-options stay", async (count, stays) => {
     const { client, control, sandbox, person } = await shared();
+    const targeting = await sandbox.targeting(`${count} kept groups`);
+    const id = (letter: string, at: number) => `01HZZZZZZZZZZZZZZZZZZZ${letter}${count}0${at}`;
+    const groups = Array.from({ length: count }, (_, at) => [
+      { _id: id("G", at), targeting, name: `Group ${at}`, type: "collection" },
+      { _id: id("C", at), targeting, name: `Cap ${at}`, parent: id("G", at) },
+    ]);
+    await control("/seed", { options: [...groups.flat(), { _id: id("B", 0), targeting, name: "Belts" }] });
+    const ids = [...groups.map((_, at) => id("C", at)), id("B", 0)];
+    const answer = client.callTool("delete_options", { ids });
+    const { runId, waiting } = await newlyWaiting(person);
+    expect(waiting).toMatchObject({ stays: expect.stringContaining(stays) });
+    // The list repeats no group whose sub-option is named already.
+    const note = { title: "Groups that keep their last sub-option", count };
+    expect(waiting?.parts).toContainEqual(expect.objectContaining(note));
+    const notes = waiting?.parts.filter(({ isNote }) => isNote) ?? [];
+    expect(notes.map(({ title }) => title)).toEqual(count > 3 ? [note.title] : []);
+    await person.press(runId, "decline");
+    await answer;
+  });
+
+  test("of a whole targeting lists every option with its Context IDs", async () => {
+    const { client, control, sandbox, person } = await shared({ live: true });
     const targeting = await sandbox.targeting("Winter Sale");
     const options = [
       { targeting, name: "Boots", contexts: ["b1", "b2"] },

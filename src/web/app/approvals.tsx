@@ -155,12 +155,6 @@ export interface Decided {
 /** The tools whose runs apply a plan. Only a plan can skip objects that have changed since it was made. */
 const PLANS: ReadonlySet<string> = new Set(["apply_plan", "plan_targeting", "undo_run"]);
 
-/**
- * The title of the part of an effect that lists the objects that an undo restores exactly. This part is not shown,
- * because the table of changes contains the same objects.
- */
-const UNDONE = "Will be undone exactly";
-
 /** Shows everything that a person needs to decide on a run. The buttons are always visible. */
 export function Decision({ run, now }: Decided) {
   const { runId, waiting } = run;
@@ -220,11 +214,7 @@ function Effect({ run, waiting, plan, list, isRead, isOpen }: EffectProps) {
         isUndo={run.isUndo}
         shown={list}
       />
-      {waiting.parts.map((part, at) =>
-        part.kind === undefined && part.title !== UNDONE ? (
-          <Part key={part.title} runId={runId} place={at} part={part} />
-        ) : null,
-      )}
+      {waiting.parts.map((part, at) => part.isNote && <Part key={part.title} runId={runId} place={at} part={part} />)}
       {isOpen && (
         <p class="quiet small">
           <Text of={waiting.effect} most={2000} /> If something changes before you approve, nothing is sent.

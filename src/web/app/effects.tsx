@@ -43,7 +43,7 @@ export function Effects({ run: { waiting, isUndo }, detail }: { readonly run: Ru
               <ChangeNames list={changes} total={(waiting.optionsInside ?? 0) + totalOf(waiting.counts)} />
             </ul>
           )}
-          {parts.map((part) => part.kind === undefined && <Note key={part.title} part={part} />)}
+          {parts.map((part) => part.isNote && <Note key={part.title} part={part} />)}
         </>
       )}
     </>

@@ -380,7 +380,7 @@ describe("what an undo brings back", () => {
   const part = (names: readonly string[]) => ({
     title: "Options deleted",
     count: names.length,
-    objects: names.map((name) => ({ name, says: "" })),
+    objects: names.map((name) => ({ name, says: "", contextIds: 2 })),
   });
   const use = "Undo does not reconnect campaigns and ad products to deleted objects.";
   const same = (ids: string) => `same Context IDs, ${ids}; campaigns are not reconnected`;
@@ -439,13 +439,13 @@ describe("what an undo brings back", () => {
   });
 
   test.each([
-    [1, 4, "new targeting and option IDs"],
-    [1, 0, "new targeting ID"],
-    [2, 40, "new targeting and option IDs"],
+    [1, 4, same("new targeting and option IDs")],
+    [1, 0, "new targeting ID; campaigns are not reconnected"],
+    [2, 40, same("new targeting and option IDs")],
   ])("%i targetings with %i options come back", (count, options, ids) => {
     const parts = [{ title: "Targetings deleted", count, objects: [{ name: "Spring", says: "", options }] }];
     const counts = { created: 0, changed: 0, deleted: count };
-    expect(undoOf(counts, parts, { days: 30 })).toEqual({ title: `Undo within 30 days: ${same(ids)}`, notes: [] });
+    expect(undoOf(counts, parts, { days: 30 })).toEqual({ title: `Undo within 30 days: ${ids}`, notes: [] });
   });
 
   test.each([
@@ -455,7 +455,7 @@ describe("what an undo brings back", () => {
     const names = ["Dresses", "Skirts"].slice(0, count);
     const objects = names.map((name, at) => ({ name, says: "", ...(at === 0 && { freed }) }));
     const parts = [{ title: "Option groups deleted", count, objects }];
-    const title = `Undo within 30 days: ${same(words)}`;
+    const title = `Undo within 30 days: ${words}; campaigns are not reconnected`;
     expect(undoOf({ created: 0, changed: 0, deleted: count }, parts, { days: 30 })?.title).toBe(title);
   });
 
