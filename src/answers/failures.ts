@@ -17,6 +17,7 @@ import {
   because,
   type Detail,
   heldWords,
+  isPage,
   type Message,
   many,
   type Reader,
@@ -109,8 +110,9 @@ export interface SummarizedFailure extends Omit<FailureGroup, "reason"> {
 
 /** Groups the failures of a run by code and remedy, so that an answer states each reason only once. */
 export function groupFailures(state: ReportedState, reader: Reader = "agent"): readonly SummarizedFailure[] {
-  const most = reader === "page" ? MOST_RANGES.person : MOST_RANGES.agent;
-  return failureGroups(state, reader === "page" ? groupingRules : groupingWords, most).map(
+  const isOnPage = isPage(reader);
+  const most = isOnPage ? MOST_RANGES.person : MOST_RANGES.agent;
+  return failureGroups(state, isOnPage ? groupingRules : groupingWords, most).map(
     ({ reason, kinds = [], details, ...group }) => {
       const { code, statusCode, detail } = reason;
       const { message, shared, remedy } = messageFor(reason, reader);
@@ -120,7 +122,7 @@ export function groupFailures(state: ReportedState, reader: Reader = "agent"): r
       // One object's details are shown for all if all have the same, or if they differ only in their remedies.
       const isShared = details === undefined || (ofRemedies !== undefined && !isOfFirst);
       const ofKinds = shared === undefined ? kindsWords(kinds, { ...group, code }, reader) : undefined;
-      const ofFirst = isOfFirst && first !== undefined && reader !== "page" ? inPlace(message, shared, first) : message;
+      const ofFirst = isOfFirst && first !== undefined && !isOnPage ? inPlace(message, shared, first) : message;
       return {
         ...group,
         ...(!isShared && { details }),

@@ -1,6 +1,6 @@
 import type { StaleField } from "../changes/rows/entries.ts";
 import type { RowLabel, UndoReason, UndoRow } from "../plans/undo-plan.ts";
-import { thousands } from "../platform/text.ts";
+import { capitalized, thousands } from "../platform/text.ts";
 import type { Reason } from "../runs/outcome.ts";
 import { LIMITS } from "../spec/limits.ts";
 import { isUlid } from "../spec/names-and-contexts.ts";
@@ -15,9 +15,16 @@ export interface Message {
 
 export type Detail = Readonly<Record<string, unknown>>;
 
-/** Who reads a text: an agent, or a person on the web page, in a terminal, or in a sheet with results. */
-export type Reader = "agent" | "page" | "terminal" | "sheet";
+/**
+ * Who reads a text: an agent, or a person on the web page, in a terminal, or in a sheet with results. `endedPage`: the
+ * page of a run that cannot be resumed.
+ */
+export type Reader = "agent" | "page" | "endedPage" | "terminal" | "sheet";
 export type Text = string | Readonly<Record<Reader, string>>;
+
+export function isPage(reader: Reader): boolean {
+  return reader === "page" || reader === "endedPage";
+}
 
 export interface Entry extends Omit<Message, "message" | "remedy"> {
   readonly message: Text;
@@ -28,12 +35,12 @@ export interface Entry extends Omit<Message, "message" | "remedy"> {
 export type Sentence = Entry | ((detail: Detail, reason: Reason) => Entry);
 
 /** Returns a text with two forms. The one for agents may name tools and arguments; the one for people must not. */
-export function texts(agent: string, people: string): Text {
-  return { agent, page: people, terminal: people, sheet: people };
+export function texts(agent: string, people: string): Readonly<Record<Reader, string>> {
+  return { agent, page: people, endedPage: people, terminal: people, sheet: people };
 }
 
 export function onPage(page: string, others: string): Text {
-  return { agent: others, page, terminal: others, sheet: others };
+  return { agent: others, page, endedPage: page, terminal: others, sheet: others };
 }
 
 /**
@@ -42,19 +49,21 @@ export function onPage(page: string, others: string): Text {
  */
 function aboutLine(line: string, write: (line: string) => string): Text {
   const others = write(line);
-  return { agent: others, page: others, terminal: others, sheet: write(`${line} of the original file`) };
+  return { ...texts(others, others), sheet: write(`${line} of the original file`) };
 }
 
 /**
  * Returns a text for each reader, such as an agent or a person at the page. `write` gets the sentence that tells this
- * reader how to resume the run.
+ * reader how to resume the run, alone and after another step (`then`).
  */
-export function resuming(write: (resume: string) => string): Text {
+export function resuming(write: (resume: string, then: string) => string): Text {
+  const its = (act: string) => write(capitalized(act), `Then ${act}`);
   return {
-    agent: write("Call resume_run with this runId."),
-    page: write("Press Resume run."),
-    terminal: write("Run targeting-mcp apply with the ID of the run."),
-    sheet: write("Give this sheet again."),
+    agent: its("call resume_run with this runId."),
+    page: its("press Resume run."),
+    endedPage: its("ask the agent to make the change again."),
+    terminal: its("run targeting-mcp apply with the ID of the run."),
+    sheet: its("give this sheet again."),
   };
 }
 
@@ -63,6 +72,7 @@ export function startingOver(write: (again: string) => string): Text {
   return {
     agent: write("make the call again."),
     page: write("ask the agent to make the change again."),
+    endedPage: write("ask the agent to make the change again."),
     terminal: write("run the command again."),
     sheet: write("give this sheet again."),
   };
@@ -73,12 +83,12 @@ const SIZES = /\b\d{4,15}(?= (?:bytes|characters)\b)/g;
 /** Returns the form of a text for a reader. On the page, large numbers are grouped by thousands. */
 export function textFor(text: Text, reader: Reader): string {
   const its = typeof text === "string" ? text : text[reader];
-  return reader === "page" ? its.replace(SIZES, (size) => thousands(Number(size))) : its;
+  return isPage(reader) ? its.replace(SIZES, (size) => thousands(Number(size))) : its;
 }
 
 /** Removes sentences about `resume_run` from a remedy, for an answer whose next steps already contain this call. */
 export function withoutResume(remedy: string): string {
-  return remedy.replace(/(?: Then:)? ?Call resume_run with this runId\.( It [^.]*\.)?/, "").trim();
+  return remedy.replace(/ ?(?:Then c|C)all resume_run with this runId\.( It [^.]*\.)?/, "").trim();
 }
 
 export const MORE_PATIENT = "To retry longer, raise TARGETING_MCP_RETRY_BUDGET_MS.";

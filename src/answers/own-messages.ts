@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { damageWords, isDamage } from "../files/damage.ts";
-import { capitalized, nameProblemWords } from "../platform/text.ts";
+import { nameProblemWords } from "../platform/text.ts";
 import type { Reason } from "../runs/outcome.ts";
 import { LIMITS } from "../spec/limits.ts";
 import { NAME_RULES } from "../spec/names-and-contexts.ts";
@@ -160,7 +160,7 @@ const AGAIN = startingOver((again) => `To do it anyway, ${again}`);
 const RESUME = resuming((resume) => resume);
 
 function thenResume(remedy: string): Text {
-  return resuming((resume) => `${remedy} Then: ${resume}`);
+  return resuming((_, then) => `${remedy} ${then}`);
 }
 
 /**
@@ -171,8 +171,8 @@ function afterPlanning(remedy: string, { effect, errorCode }: Detail): Text {
   const isMissing = effect === "rejected" && typeof errorCode === "string" && errorCode.endsWith("_NOT_FOUND");
   if (!isMissing) return thenResume(remedy);
   return resuming(
-    (resume) =>
-      `${remedy} If the ID is wrong, start over with the right one. If it is right, correct the cause first. Then: ${resume}`,
+    (_, then) =>
+      `${remedy} If the ID is wrong, start over with the right one. If it is right, correct the cause first. ${then}`,
   );
 }
 
@@ -296,7 +296,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     const isOver = detail.isOver || detail.effect === "file";
     return {
       message: `the change could not be planned, so nothing was changed: ${message}`,
-      remedy: isOver ? startingOver((again) => `${remedy} Then: ${capitalized(again)}`) : afterPlanning(remedy, detail),
+      remedy: isOver ? startingOver((again) => `${remedy} Then ${again}`) : afterPlanning(remedy, detail),
     };
   },
   FILE_UNREADABLE: (detail) => {

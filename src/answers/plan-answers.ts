@@ -434,7 +434,7 @@ export function undoLine(row: UndoRow): string {
   return `${undoResultWords(row.undo, [row], { isDone: true })}: ${undoneObject(row, [])}`;
 }
 
-function undoneObject(row: UndoRow, changes: readonly ListedChange[], saysWhy = true): string {
+export function undoneObject(row: UndoRow, changes: readonly ListedChange[], saysWhy = true): string {
   const { name, _id, reasons = [], field, left, now, contextIds: many } = row;
   const why = saysWhy ? reasonWords(row).join("; ") : "";
   if (changes.length > 0) return `${changes.map(changeWords).join("; ")}${why === "" ? "" : `: ${why}`}`;

@@ -171,7 +171,7 @@ export const SERVICE_SENTENCES: Readonly<Record<string, Sentence>> = {
   },
   PROJECT_NOT_FOUND: {
     message: "the project of the key no longer exists",
-    remedy: resuming((resume) => `Set TARGETING_API_KEY to a key of an existing project. ${WHERE_SET} Then: ${resume}`),
+    remedy: resuming((_, then) => `Set TARGETING_API_KEY to a key of an existing project. ${WHERE_SET} ${then}`),
   },
   TARGETING_CATEGORY_NOT_FOUND: (_, { operation, sent }) => ({
     message: missingOption(operation, sent),

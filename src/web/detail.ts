@@ -1,8 +1,8 @@
 import { approvalWords } from "../answers/approvals.ts";
 import { messageFor, OPERATION_WORDS, OUTCOME_WORDS, type SummarizedFailure } from "../answers/failures.ts";
 import { placesWords, placeWords } from "../answers/fence.ts";
-import { earlierPlace, many } from "../answers/message-words.ts";
-import { undoLine } from "../answers/plan-answers.ts";
+import { earlierPlace, many, type Reader } from "../answers/message-words.ts";
+import { undoLine, undoneObject } from "../answers/plan-answers.ts";
 import { FIELD_WORDS } from "../answers/plan-words.ts";
 import { sheetNotes } from "../answers/sheets.ts";
 import { isApproval } from "../changes/approvals.ts";
@@ -89,22 +89,17 @@ function waitWords(run: Run): string | undefined {
   return parts.length === 0 ? undefined : parts.join(", ");
 }
 
-const ASK_AGAIN = "ask the agent to make the change again.";
-
-function remedyOnPage(remedy: string, canResume: boolean): string {
-  if (canResume) return remedy.replace("Then: Press", "Then press");
-  return remedy
-    .replace("Then: Press Resume run.", `Then ${ASK_AGAIN}`)
-    .replace("Press Resume run.", `Now ${ASK_AGAIN}`);
-}
-
 /** The error codes of events that are deliberately not sent, because the service would ignore or reject them. */
 const HELD_BACK: ReadonlySet<string> = new Set(["EVENT_IGNORED", "EVENT_REJECTED"]);
 
-/** Returns a failure as the page shows it. `canResume`: whether the run has the button "Resume run". */
-export function failureRow(failure: SummarizedFailure, canResume: boolean): FailureRow {
-  const { outcome } = failure;
-  const remedy = remedyOnPage(failure.remedy, canResume);
+/** Returns who reads about a run. `canResume`: whether the run has the button Resume run, which some remedies name. */
+export function readerOf(canResume: boolean): Reader {
+  return canResume ? "page" : "endedPage";
+}
+
+/** Returns a failure as the page shows it. */
+export function failureRow(failure: SummarizedFailure): FailureRow {
+  const { outcome, remedy } = failure;
   const kind = outcome === "failed" || outcome === "notApplied" || outcome === "skipped" ? outcome : "unknown";
   return {
     ...{ outcome: kind, count: failure.count, message: sharedMessage(failure), remedy },
@@ -325,7 +320,7 @@ function sharedMessage(failure: SummarizedFailure): string {
  */
 export function problemList(run: Run, query: URLSearchParams): ProblemList {
   const { state } = run;
-  const canResume = run.status() === "interrupted" || run.status() === "cancelled";
+  const reader = readerOf(run.status() === "interrupted" || run.status() === "cancelled");
   const from = Math.max(0, Math.trunc(Number(query.get("from"))) || 0);
   const isUnknown = query.get("of") === "unknown";
   const rows: ProblemRow[] = [];
@@ -337,8 +332,7 @@ export function problemList(run: Run, query: URLSearchParams): ProblemList {
     total += 1;
     if (total <= from || rows.length === MAX_ROWS) continue;
     const result = objectResult(state, object);
-    const { message: problem, remedy } = messageFor(reason, "page");
-    const suggestion = remedyOnPage(remedy, canResume);
+    const { message: problem, remedy: suggestion } = messageFor(reason, reader);
     const value = result.name ?? result._id ?? String(reason.detail?.value ?? "");
     rows.push({
       ...{ outcome, place: placeWords(result), value: value.slice(0, MAX_LETTERS) },
@@ -414,8 +408,10 @@ export function planView(document: PlanDocument, services: ToolServices): PlanVi
     conflicts: first("conflicts", plan.conflicts).map(shownDifference),
     drift: first("drift", plan.drift).map(shownDifference),
     refused: refused.slice(0, MAX_DIFFERENCES),
-    // The reason says that the ID is new, so the label does not say it again.
-    differs: first("differs", others).map((row) => undoLine(row).replace(/^undone with a new ID: /, "")),
+    // If only the ID is new, the reason says so, and a label would say it again.
+    differs: first("differs", others).map((row) =>
+      row.reasons?.join() === "newId" ? undoneObject(row, []) : undoLine(row),
+    ),
     omitted,
   };
 }

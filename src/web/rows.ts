@@ -16,7 +16,7 @@ import { isDryRun } from "../tools/get-run.ts";
 import { documentOf } from "../tools/kept-plan.ts";
 import { waitingAnywhere } from "../tools/write/waiting.ts";
 import { changeLines, changeList, firstChanges } from "./changes.ts";
-import { failureRow, forAgent, planView, problemList, readingOf, storyOf } from "./detail.ts";
+import { failureRow, forAgent, planView, problemList, readerOf, readingOf, storyOf } from "./detail.ts";
 import { fileAnswer } from "./page.ts";
 import { ownWaitingRuns, type PageScope, type SeenRun, unlessDamaged, visibleRun, whyNotApprovable } from "./seen.ts";
 import { actOf, nounOf, onlyObject, type TitleParts, titleOf, waitingTitle } from "./titles.ts";
@@ -255,7 +255,7 @@ export async function runDetail(runId: string, shown: PageScope): Promise<RunDet
   const { run, isOwn } = seen;
   const { services } = seen.shown;
   const row = await foundRow(seen, shown);
-  const failures = groupFailures(run.state, "page").map((one) => failureRow(one, row.actions.includes("resume")));
+  const failures = groupFailures(run.state, readerOf(row.actions.includes("resume"))).map(failureRow);
   const waiting = row.waiting && withOverlap(row.waiting, run, await ownWaitingRuns(shown));
   return {
     run: { ...row, waiting },

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import type { SummarizedFailure } from "../../../src/answers/failures.ts";
-import { textFor } from "../../../src/answers/message-words.ts";
+import { messageFor, type SummarizedFailure } from "../../../src/answers/failures.ts";
+import { onPage, textFor } from "../../../src/answers/message-words.ts";
 import type { WriteCall } from "../../../src/changes/call.ts";
 import { agoWords, clockWords, dayWords, diffWords, durationWords } from "../../../src/web/app/plain-words.ts";
-import { failureRow } from "../../../src/web/detail.ts";
+import { failureRow, readerOf } from "../../../src/web/detail.ts";
 import { type TitleParts, titleOf } from "../../../src/web/titles.ts";
 import { isTyped, textToType, undoOf, undoOfRun } from "../../../src/web/waiting.ts";
 import { startService } from "../../changes/service.ts";
@@ -223,33 +223,29 @@ describe("a run as a sentence", () => {
 });
 
 test("sizes in messages on the page have thousands separators", () => {
-  const one = {
-    agent: "a",
-    page: 'the Context ID "70000 x" has 70000 bytes, 1500 characters',
-    terminal: "t",
-    sheet: "s",
-  };
+  const one = onPage('the Context ID "70000 x" has 70000 bytes, 1500 characters', "others");
   expect(textFor(one, "page")).toBe('the Context ID "70000 x" has 70,000 bytes, 1,500 characters');
 });
 
 describe("a reason why objects failed", () => {
-  const failureOf = (about: Partial<SummarizedFailure>, canResume = true) =>
-    failureRow(
-      {
-        ...{ outcome: "failed", count: 3, errorCode: "X", message: "m", remedy: "r", isOfFirst: false, byLine: false },
-        ...{ places: [[1, 3]], placesOmitted: false, indexes: [0, 1, 2], examples: [], ...about },
-      },
-      canResume,
-    );
+  const failureOf = (about: Partial<SummarizedFailure>) =>
+    failureRow({
+      ...{ outcome: "failed", count: 3, errorCode: "X", message: "m", remedy: "r", isOfFirst: false, byLine: false },
+      ...{ places: [[1, 3]], placesOmitted: false, indexes: [0, 1, 2], examples: [], ...about },
+    });
   const failure = (errorCode: string, names: readonly string[]) =>
     failureOf({ errorCode, examples: names.map((name) => ({ name })) });
 
   test("names the button Resume run only on a run that has it", () => {
-    const remedy = "The key is invalid: set another one. Then: Press Resume run.";
-    expect(failureOf({ remedy }).remedy).toBe("The key is invalid: set another one. Then press Resume run.");
-    const without = "The key is invalid: set another one. Then ask the agent to make the change again.";
-    expect(failureOf({ remedy }, false).remedy).toBe(without);
-    expect(failureOf({ remedy: "Press Resume run. It ends." }, false).remedy).toMatch(/^Now ask the agent to make/);
+    const remedies = ["RUN_ENDED", "BUSY"].flatMap((code) =>
+      [true, false].map((canResume) => messageFor({ code }, readerOf(canResume)).remedy),
+    );
+    expect(remedies).toEqual([
+      "Correct the cause of that error. Then press Resume run.",
+      "Correct the cause of that error. Then ask the agent to make the change again.",
+      expect.stringMatching(/^Press Resume run\. To retry/),
+      expect.stringMatching(/^Ask the agent to make the change again\. To retry/),
+    ]);
   });
 
   test("shows examples that are cut to the same text once", () => {
@@ -262,28 +258,25 @@ describe("a reason why objects failed", () => {
 
   test("says each kind of message, unless its objects break one rule", () => {
     const messageOf = (...rules: readonly string[]) =>
-      failureRow(
-        {
-          ...{
-            outcome: "failed",
-            count: 3,
-            errorCode: "INVALID_NAME",
-            message: "of kinds",
-            remedy: "r",
-            byLine: false,
-          },
-          ...{
-            places: [[1, 3]],
-            placesOmitted: false,
-            indexes: [0, 1, 2],
-            examples: [],
-            isOfFirst: true,
-            isOfKinds: true,
-          },
-          details: [{ index: 0, reason: { code: "INVALID_NAME", detail: { rules, characters: ["_"] } } }],
+      failureRow({
+        ...{
+          outcome: "failed",
+          count: 3,
+          errorCode: "INVALID_NAME",
+          message: "of kinds",
+          remedy: "r",
+          byLine: false,
         },
-        true,
-      ).message;
+        ...{
+          places: [[1, 3]],
+          placesOmitted: false,
+          indexes: [0, 1, 2],
+          examples: [],
+          isOfFirst: true,
+          isOfKinds: true,
+        },
+        details: [{ index: 0, reason: { code: "INVALID_NAME", detail: { rules, characters: ["_"] } } }],
+      }).message;
     expect(messageOf("characters", "tooLong")).toBe("of kinds");
     expect(messageOf("characters")).toBe('not allowed in a name: "_", …');
   });
