@@ -5,7 +5,7 @@ import { thousands } from "../platform/text.ts";
 import type { Counts, DidCounts, JoinedIds, Reason } from "../runs/outcome.ts";
 import { messageFor } from "./failures.ts";
 import { quoteShort, quoteUntrusted } from "./fence.ts";
-import { many, separatorWords } from "./message-words.ts";
+import { many, type Reader, separatorWords } from "./message-words.ts";
 
 const DELIMITER_WORDS: Readonly<Record<string, string>> = {
   ",": "commas",
@@ -20,7 +20,11 @@ const SEPARATOR_WORDS: Readonly<Record<string, string>> = { ",": "commas", "\n":
  * Returns notes on how a sheet was read. The columns in `beside` are omitted, because a preview in the same answer
  * shows them.
  */
-export function sheetNotes(file: InputFile | undefined, beside: readonly string[] = []): readonly string[] {
+export function sheetNotes(
+  file: InputFile | undefined,
+  beside: readonly string[] = [],
+  reader: Reader = "agent",
+): readonly string[] {
   if (file === undefined || (file.format !== "csv" && file.format !== "xlsx")) return [];
   // How the sheet is read has not been detected yet.
   if (isUndetected(file)) return [];
@@ -31,7 +35,7 @@ export function sheetNotes(file: InputFile | undefined, beside: readonly string[
     beside.some((note) => note.startsWith(ALL_COLUMNS)) ? undefined : readWords(seen),
     ...cellWords(file, seen),
     ...signWords(file.sheet ?? {}),
-    ...rowWords(file, seen),
+    ...rowWords(file, seen, reader),
   ];
   return notes.filter((note) => note !== undefined);
 }
@@ -220,14 +224,15 @@ function signWords({ signs = {} }: SheetForm): readonly string[] {
   );
 }
 
-function rowWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string | undefined)[] {
+function rowWords({ sheet = {} }: InputFile, seen: SheetSeen, reader: Reader): readonly (string | undefined)[] {
   const { groupHeading: group = "Group" } = seen;
+  const fill = reader === "page" ? "ask the agent" : `use fillDown [${quoteShort(group)}]`;
   return [
     seen.continued && `${many(seen.continued, "row")} without an option, which continue the option above`,
     seen.filled && `${many(seen.filled, "blank cell")} filled from above`,
     seen.blankGroups &&
       seen.filled === undefined &&
-      `${many(seen.blankGroups, "row")} with a blank ${quoteShort(group)} below a filled one: read without a group; to put them into the group above, use fillDown [${quoteShort(group)}]`,
+      `${many(seen.blankGroups, "row")} with a blank ${quoteShort(group)} below a filled one: read without a group; to put them into the group above, ${fill}`,
     seen.hidden && `${many(seen.hidden, "hidden row")} read like the others`,
     seen.template && `${many(seen.template, "row")} skipped, without an option, a group or Context IDs`,
     seen.beyond && `${many(seen.beyond, "cell")} ignored, in columns without a heading`,

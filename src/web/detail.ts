@@ -69,8 +69,7 @@ function decisionOf(run: Run, person: string | undefined): readonly StoryStep[] 
 
 /** Returns how the file of a run was read, for a person, who cannot give arguments to tools. */
 export function readingOf(run: Run): readonly string[] {
-  const notes = isChangeRun(run) ? sheetNotes(fileReadBy(run)) : [];
-  return notes.map((note) => note.replace(/use fillDown \[.*\]$/, "ask the agent"));
+  return isChangeRun(run) ? sheetNotes(fileReadBy(run), [], "page") : [];
 }
 
 /** Describes how many requests were sent again, why, and how long the run waited. Undefined if neither happened. */

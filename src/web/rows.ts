@@ -19,7 +19,7 @@ import { changeLines, changeList, firstChanges } from "./changes.ts";
 import { failureRow, forAgent, planView, problemList, readerOf, readingOf, storyOf } from "./detail.ts";
 import { fileAnswer } from "./page.ts";
 import { ownWaitingRuns, type PageScope, type SeenRun, unlessDamaged, visibleRun, whyNotApprovable } from "./seen.ts";
-import { actOf, nounOf, onlyObject, type TitleParts, titleOf, waitingTitle } from "./titles.ts";
+import { actOf, itemsOf, onlyObject, type TitleParts, titleOf, waitingTitle } from "./titles.ts";
 import { decisionOf, EXPIRED, objectsOf, undoOfRun, waitingOf, withOverlap } from "./waiting.ts";
 import {
   type ChangeList,
@@ -108,8 +108,7 @@ async function listedRow(listed: ListedRun, known: Known, shown: PageScope): Pro
   const run = status === "needs_confirmation" ? await waitingAnywhere(runId, shown.services) : undefined;
   if (run !== undefined) known.waits.set(runId, run);
   const counts = { ...NO_COUNTS, ...listed.counts };
-  const { did, how, inside, client, person, fileName, mergesRows, plannedBy, beganAt, endedAt, decided, groups } =
-    about;
+  const { did, how, inside, client, person, fileName, plannedBy, beganAt, endedAt, decided } = about;
   const targeting = listedTargeting(listed, known, run);
   const { names, undoes } = about;
   const title = run
@@ -125,7 +124,7 @@ async function listedRow(listed: ListedRun, known: Known, shown: PageScope): Pro
     isExpired: about.isExpired,
     isUndo: isUndo(tool, plannedBy),
     ...{ status, counts, targeting, did, how: doneKinds(how, status), names, undoes, client, fileName, beganAt },
-    ...{ endedAt, noun: nounOf({ tool, fileName, mergesRows, groups }, inside) },
+    ...{ endedAt, ...itemsOf({ tool, ...about }, inside) },
     requestedBy: person && personWords(person, shown.services.person),
     optionsInside: inside?.succeeded,
     decided: about.isExpired ? EXPIRED : decided && decisionWords(decided, shown.services.person),
@@ -337,7 +336,7 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: PageScope): Promise<
     ...{ runId, title, caller: callerName(caller), environment, startedAt: createdAt, requests: state.requests },
     ...{ tool, status, counts, targeting, did: its, how: doneKinds(how, status), fileName, names: about?.names },
     client: header.client,
-    noun: nounOf({ tool, fileName, mergesRows, groups }, about?.inside),
+    ...itemsOf({ tool, ...about, fileName }, about?.inside),
     isUndo: isUndo(tool, plannedByOf(run)),
     undoes: about?.undoes,
     requestedBy: header.person && personWords(header.person, to.services.person),
@@ -388,7 +387,7 @@ export async function targetingOf(run: Run, { services: { memory } }: PageScope)
 async function stalledReason(run: Run, { services: { runs } }: PageScope): Promise<string | undefined> {
   if (run.status() !== "interrupted") return undefined;
   const refusal = await runs.refusal(run);
-  if (refusal !== undefined) return `It cannot go on here: ${refusal.message}.`;
+  if (refusal !== undefined) return `It cannot continue here: ${refusal.message}.`;
   if (await runs.isToBeClaimed(run.header.runId)) return STALLED.onStore;
   return run.state.stopped === undefined ? STALLED.onMachine : undefined;
 }

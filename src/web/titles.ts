@@ -16,7 +16,7 @@ import {
   objectWords,
   partsOf,
 } from "./waiting.ts";
-import type { ChangeCounts } from "./wire.ts";
+import type { ChangeCounts, RunRow } from "./wire.ts";
 
 /** What the title of a run is made from. Unknown facts are absent. */
 export interface TitleParts extends OtherKinds {
@@ -91,13 +91,20 @@ const NOUNS: Readonly<Record<string, string>> = {
  * Returns the noun for the items that a run counts, in the singular. Items of a file are "rows", unless several rows
  * form one item. Items of several kinds are "objects".
  */
-export function nounOf(
-  { tool, fileName, mergesRows, groups }: Pick<TitleParts, "tool" | "fileName" | "mergesRows" | "groups">,
+function nounOf(
+  { tool, fileName, mergesRows, groups }: Pick<TitleParts, "tool" | "fileName" | "mergesRows" | keyof OtherKinds>,
   inside?: object,
 ): string {
   if (inside !== undefined) return "object";
   const noun = Object.hasOwn(NOUNS, tool) ? NOUNS[tool] : undefined;
   return noun ?? (fileName !== undefined && !mergesRows ? "row" : groups === undefined ? "option" : "object");
+}
+
+/** Returns the noun for the items that a run counts, and which other objects than options it changes. */
+export function itemsOf(about: Parameters<typeof nounOf>[0], inside?: object): Pick<RunRow, "noun" | "has"> {
+  const { tool, groups, targetings } = about;
+  const isOfTargetings = targetings !== undefined || (Object.hasOwn(NOUNS, tool) && NOUNS[tool] === "targeting");
+  return { noun: nounOf(about, inside), has: isOfTargetings ? "targetings" : groups && "groups" };
 }
 
 /** Returns the title of a run. It begins with a verb and has no full stop: `Added 3,000 options to Footwear KR`. */
@@ -167,7 +174,7 @@ export function titleOf({ tool, status, items, done, did, how, plan, ...names }:
       const isUndo = plan?.isUndo ?? tool === "undo_run";
       const counts = changeCounts(plan?.changes ?? did, { ...names, how }, { isUndo, isAhead: AHEAD.has(status) });
       const what = counts === "" ? part : `: ${counts}`;
-      const which = plan?.of === undefined ? `changes${within("to")}` : `“${cutText(plan.of, 2 * MAX_LETTERS)}”`;
+      const which = plan?.of === undefined ? `changes${within("to")}` : `"${cutText(plan.of, 2 * MAX_LETTERS)}"`;
       if (isUndo) return `${verb("undo")} ${which}${what}`;
       return `${verb("apply")} ${file ?? "a plan"}${within("to")}${what}`;
     }
@@ -241,8 +248,8 @@ function withOptions(isOne: boolean, options = 0, groups = 0): string {
 const AHEAD: ReadonlySet<string> = new Set(["planned", "needs_confirmation"]);
 
 /**
- * Describes counts of changes: `1 new, 2 renamed, 1 deleted`. With `isAhead` or `isUndo`, each count has its nouns:
- * `add 1 option, rename 2 options`, `1 group and 2 options restored, 3 options renamed`.
+ * Describes counts of changes: `1 option added, 2 options renamed`, `1 group and 2 options restored`. `isAhead`: as
+ * changes to make, `add 1 option, rename 2 options`.
  */
 function changeCounts(
   counts: ChangeCounts | undefined,
@@ -250,7 +257,7 @@ function changeCounts(
   { isUndo, isAhead }: { readonly isUndo: boolean; readonly isAhead: boolean },
 ): string {
   if (counts === undefined) return "";
-  const created = isUndo ? (["restored", "restore"] as const) : (["new", "add"] as const);
+  const created = isUndo ? (["restored", "restore"] as const) : (["added", "add"] as const);
   const words = { created, changed: ["changed", "change"], deleted: ["deleted", "delete"] } as const;
   const parts = (["created", "changed", "deleted"] as const).flatMap((kind) => {
     const [done, todo] = words[kind];
@@ -262,7 +269,7 @@ function changeCounts(
         return isAhead ? `${base} ${what}${end}` : `${what} ${past}${end}`;
       });
     }
-    const count = isUndo || isAhead ? objectWords(counts[kind], kinds, kind) : thousands(counts[kind]);
+    const count = objectWords(counts[kind], kinds, kind);
     return counts[kind] === 0 ? [] : [isAhead ? `${todo} ${count}` : `${count} ${done}`];
   });
   return parts.join(", ");

@@ -110,6 +110,8 @@ export interface RunRow {
           readonly into?: string | null | undefined;
         })
     | undefined;
+  /** Set if not all objects that the run changes are options: some are groups, or some or all are targetings. */
+  readonly has?: "groups" | "targetings" | undefined;
   /** The names of the first objects that were created, changed and deleted. */
   readonly names?: Readonly<Partial<Record<keyof ChangeCounts, readonly string[]>>> | undefined;
   /** How many of the created objects are options of new targetings. */

@@ -13,7 +13,7 @@ const { onPage } = withBrowser();
 const ACCESS = [{ name: "agent" }, { name: "boss", approves: true }] as const;
 /** The browser logs requests that the server refuses or does not answer. */
 const REFUSED = { mayLog: /Failed to load resource.*(401|409|ERR_)/ } as const;
-const NOTHING_WAITS = "No run waits for a decision";
+const NOTHING_WAITS = "No run is waiting for a decision";
 
 const loginButton = (page: Page) => page.getByRole("button", { name: "Log in", exact: true });
 /** The part of the page where a person decides. */
@@ -44,7 +44,7 @@ test("by keyboard alone a person logs in, and approves what another caller asked
     await page.keyboard.press("Enter");
     await page.getByText("Sports fans").first().waitFor();
     const said = await page.locator("main").innerText();
-    for (const text of ["Delete the targeting Sports fans?", "Requested by agent", "calls itself “"]) {
+    for (const text of ["Delete the targeting Sports fans?", "Requested by agent", 'calls itself "']) {
       expect(said).toContain(text);
     }
     expect(await server.isThere()).toBe(true);

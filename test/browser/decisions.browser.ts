@@ -22,7 +22,7 @@ test("a person approves, sees what became of it, takes a file home, and undoes i
   const answer = session.ask(session.options.slice(3).map(({ _id }) => _id));
   await onPage(await session.browser.address(), async (page) => {
     await button(page, "approve").click();
-    await page.getByText("No run waits for a decision").waitFor();
+    await page.getByText("No run is waiting for a decision").waitFor();
     expect((await answer).structuredContent).toMatchObject({
       status: "succeeded",
       approval: { decision: "approved", channel: "page" },
@@ -43,7 +43,7 @@ test("a person approves, sees what became of it, takes a file home, and undoes i
     const table = page.getByRole("table", { name: "What changes" });
     expect((await table.innerText()).replaceAll(/\s+/g, " ")).toContain("new Running c-3,");
     await page
-      .getByRole("heading", { level: 1, name: /^Undo “Deleted 2 options from .*”: restore 2 options\?$/ })
+      .getByRole("heading", { level: 1, name: /^Undo "Deleted 2 options from .*": restore 2 options\?$/ })
       .waitFor();
     await page.locator("summary").getByText("Will be undone with new IDs").waitFor();
     await page.getByText(/^Requested by you \(.+\) on the page$/).waitFor();
@@ -54,7 +54,7 @@ test("a person approves, sees what became of it, takes a file home, and undoes i
     expect(there.structuredContent).toMatchObject({ total: 5 });
     await page.getByRole("link", { name: "Runs", exact: true }).click();
     const [undid = "", deleted = ""] = await rowNames(page, "Runs");
-    expect(undid).toMatch(/^Undid “Deleted 2 options from .*”: 2 options restored/);
+    expect(undid).toMatch(/^Undid "Deleted 2 options from .*": 2 options restored/);
     expect(deleted).toContain("Deleted 2 options");
   });
 });
@@ -90,7 +90,7 @@ test("all of many deletions are shown by pages, and found by their names", async
       await page.getByLabel("Search names and Context IDs").fill("model 0217");
       await expect.poll(() => page.getByText(/^Model \d+$/).allInnerTexts()).toEqual(["Model 0217"]);
       await page.getByLabel("Search names and Context IDs").fill("nothing like it");
-      await page.getByText("Nothing has this in its name or Context IDs.").waitFor();
+      await page.getByText("No name or Context ID matches.").waitFor();
       expect(await findingsOfAxe(page)).toEqual([]);
       const sent = await page.evaluate(POST_WITHOUT_NAME);
       expect(sent).toBe(409);
@@ -140,7 +140,7 @@ test("a run that waits is shown however many came after it, and older runs are a
     await page.getByText("1 to 500 of 501 runs").waitFor();
     await page.getByRole("link", { name: "Approvals" }).click();
     await button(page, "decline").click();
-    await page.getByText("No run waits for a decision").waitFor();
+    await page.getByText("No run is waiting for a decision").waitFor();
   });
 });
 
@@ -198,7 +198,7 @@ test("of two pages and two processes one decision counts, and all show it", asyn
           }
           await expect.poll(() => requests.length).toBe(pages.length);
           await Promise.all(requests.map((route) => route.continue()));
-          for (const page of pages) await page.getByText("No run waits for a decision").waitFor();
+          for (const page of pages) await page.getByText("No run is waiting for a decision").waitFor();
           // A page may hear of the decision before the response to its own click has arrived.
           const said = async () => Promise.all(pages.map((page) => page.locator("[aria-live=polite]").innerText()));
           const pagesThatSaid = async (text: string) => (await said()).filter((one) => one.includes(text)).length;
@@ -231,7 +231,7 @@ test("a page says that its server has ended; another process with the key still 
   startCommand(["page"], { ...session.environment, ...other.env });
   await onPage((await other.address()) + APPROVALS, async (page) => {
     await button(page, "approve").click();
-    await page.getByText("No run waits for a decision").waitFor();
+    await page.getByText("No run is waiting for a decision").waitFor();
   });
   await expect.poll(() => session.writesSent()).toEqual(["deleteOptions"]);
 });
@@ -305,7 +305,7 @@ test("everything about runs is done by keyboard, and the focus is seen", async (
     await page.keyboard.press("Enter");
     expect((await answer).structuredContent).toMatchObject({ status: "succeeded" });
     await page.reload();
-    await page.getByText("No run waits for a decision").waitFor();
+    await page.getByText("No run is waiting for a decision").waitFor();
     await tabTo(page, "Runs");
     await page.keyboard.press("Enter");
     await page.getByRole("table", { name: "Runs" }).waitFor();
@@ -319,6 +319,6 @@ test("everything about runs is done by keyboard, and the focus is seen", async (
     await tabTo(page, "Decline");
     await expect.poll(() => button(page, "decline").getAttribute("aria-disabled")).toBe("false");
     await page.keyboard.press("Enter");
-    await page.getByText("No run waits for a decision").waitFor();
+    await page.getByText("No run is waiting for a decision").waitFor();
   });
 });

@@ -169,7 +169,7 @@ test("through the issuer a person comes back to this tab, and the code of the lo
       await staysInTab(page, server.origin, "Log in to approve or decline changes");
       await typeName(page);
       await button(page, "approve").click();
-      await page.getByText("No run waits for a decision").waitFor();
+      await page.getByText("No run is waiting for a decision").waitFor();
       // A person who follows a link to the callback, but did not start a login in this tab, is not logged in.
       const asked = issuer.received.length;
       await page.goto(`${server.origin}/callback?code=stolen&state=guessed`);

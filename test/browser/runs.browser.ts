@@ -86,7 +86,7 @@ test("a run that waits is shown with its exact effect, and is approved or declin
     await page.getByRole("button", { name: "Show 21 more" }).waitFor();
     const said = await page.locator("main").innerText();
     for (const words of [
-      ...["Requested by ci (calls itself “Claude Code”)", "Deletes 3 options of Spring"],
+      ...['Requested by ci (calls itself "Claude Code")', "Deletes 3 options of Spring"],
       ...["12 Context IDs", "Show 21 more", "It can be undone for 30 days, with new IDs"],
     ]) {
       expect(said).toContain(words);
@@ -101,7 +101,7 @@ test("a run that waits is shown with its exact effect, and is approved or declin
     await page.getByText("Declined: Delete 25 options.").waitFor();
     expect(made.asked).toEqual([`/page/runs/01WAITING/approve ${SEEN}`, `/page/runs/01WAITING/decline ${SEEN}`]);
     made.put(RUNNING_NOW);
-    await page.locator("[aria-live=polite]").getByText("0 runs wait for a decision").waitFor();
+    await page.locator("[aria-live=polite]").getByText("0 runs are waiting for a decision").waitFor();
     expect(await page.locator("main script, main img").count()).toBe(0);
   });
 });
@@ -294,7 +294,7 @@ test.each([
       const texts = [page.getByRole("heading", { level: 1 }).last(), page.locator(".summary")];
       const asked = await page.locator(".summary > .row.small:last-child").innerText();
       expect(asked).toContain("Requested by ci");
-      expect(asked).toContain("expires");
+      expect(asked).toMatch(/cancelled .* if nobody decides/);
       const said = (await Promise.all(texts.map((one) => one.innerText()))).join(" ").replace(asked, "");
       expect(said.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word)).length).toBeLessThanOrEqual(56);
       // The list follows directly, without a heading.
@@ -458,11 +458,11 @@ test("an export says where its file is, and a list names the client of this comp
   };
   const made = await serveMadeRuns({ details: [{ ...RUNNING, run: saved, downloads: [], saved: SAVED }] });
   await onPage(`${made.url}/#/runs`, async (page) => {
-    await page.getByText("“claude-code” · ").waitFor();
+    await page.getByText('"claude-code" · ').waitFor();
     await page.getByRole("link", { name: "Saved Spring to spring.xlsx" }).click();
     await page.getByText("Saved to /data/spring.xlsx").waitFor();
     const said = await page.locator("main").innerText();
-    expect(said).toContain("by an agent on this computer (calls itself “claude-code”)");
+    expect(said).toContain('by an agent on this computer (calls itself "claude-code")');
     expect(said).toContain(SAVED.says);
     expect(said).not.toContain("Failed");
     expect(said).not.toContain("Files");
@@ -542,10 +542,10 @@ test("on a phone what was changed today is one tap from the top, and what waits 
   });
   await onPage(made.url, async (page) => {
     const today = page.getByRole("button", { name: "Today" });
-    await page.getByText("2 approvals wait for you").waitFor();
+    await page.getByText("2 approvals are waiting").waitFor();
     expect(await today.isVisible()).toBe(false);
     await page.setViewportSize({ width: 390, height: 844 });
-    const line = page.locator(".recent").getByText("8 added");
+    const line = page.locator(".recent").getByText("8 options added");
     await line.waitFor();
     const yOf = async (one: Locator) => (await one.boundingBox())?.y ?? 0;
     expect(await yOf(line)).toBeGreaterThan(844);
@@ -568,7 +568,7 @@ test("what is approved elsewhere says where, has no Approve, and goes when that 
     await page.getByText("Deletes 3 options of Spring").waitFor();
     expect(await button(page, "approve").count()).toBe(0);
     made.put({ ...ROW, status: "cancelled", actions: [] });
-    await page.getByText("No run waits for a decision").waitFor();
+    await page.getByText("No run is waiting for a decision").waitFor();
     expect(await page.locator(".queue a").count()).toBe(0);
   });
 });
@@ -588,7 +588,12 @@ test("nothing is decided on a page whose server has ended", async () => {
       await page.getByRole("link", { name: "Overview", exact: true }).click();
       await page.getByRole("heading", { name: "The server has ended" }).waitFor();
       await page.getByText("To open the page without an agent, run targeting-mcp page.").waitFor();
-      expect(await page.getByText("wait for you").or(page.getByText("1 waiting")).count()).toBe(0);
+      expect(
+        await page
+          .getByText(/approvals? (?:is|are) waiting/)
+          .or(page.getByText("1 waiting"))
+          .count(),
+      ).toBe(0);
       expect(await findingsOfAxe(page)).toEqual([]);
     },
     { mayLog: /Failed to load resource/ },
@@ -602,9 +607,9 @@ test("a stale run, and one whose server has ended, say so and cannot be approved
     await reason.getByText("Changed since it was planned: ask the agent to plan it again.").waitFor();
     await reason.getByText("Sneakers: 12 Context IDs were planned for, 14 are there.").waitFor();
     await page.getByRole("heading", { level: 1, name: "Delete 25 options from Spring", exact: true }).waitFor();
-    await page.locator(".queue").getByText("No run waits for a decision").waitFor();
+    await page.locator(".queue").getByText("No run is waiting for a decision").waitFor();
     expect(await page.locator("nav .count").count()).toBe(0);
-    expect(await page.getByText("expires").count()).toBe(0);
+    expect(await page.getByText("if nobody decides").count()).toBe(0);
     const cannotApprove = async () => {
       expect(await button(page, "approve").isDisabled()).toBe(true);
       await expect.poll(() => button(page, "decline").isEnabled()).toBe(true);
@@ -627,7 +632,7 @@ test("runs are listed by day, narrowed and searched, and one is shown with its c
     const [waits = "", , , adds = "", applies = ""] = await rowNames(page, "Runs");
     expect(waits).toContain("Delete 25 options from Spring");
     expect(adds).toContain("Add 1,000 options to Spring");
-    expect(applies).toContain("Applied spring.yaml to Spring: 2 new, 3 changed, 1 deleted");
+    expect(applies).toContain("Applied spring.yaml to Spring: 2 options added, 3 options changed, 1 option deleted");
     await page.getByRole("searchbox").fill("spring.yaml");
     await expect.poll(async () => (await rowNames(page, "Runs")).length).toBe(1);
     await page.getByRole("searchbox").fill("");
@@ -838,7 +843,7 @@ test("the overview says first what waits, then what failed and what happened", a
   const recent = { ...PARTIAL.run, startedAt: now, updatedAt: now, client: "Cursor" };
   const made = await serveMadeRuns({ details: [WAITING, { ...PARTIAL, run: recent }] });
   await onPage(made.url, async (page) => {
-    await page.getByRole("heading", { name: "1 approval waits for you" }).waitFor();
+    await page.getByRole("heading", { name: "1 approval is waiting" }).waitFor();
     await page.getByText("2 of 6 changes failed").waitFor();
     const said = await page.locator("main").innerText();
     expect(said).toContain("2 created · 1 changed · 1 deleted");
@@ -883,10 +888,10 @@ test("today's changes are summed by targeting and kind, and what was undone is n
   // The run ended yesterday, but was undone today.
   const past = { startedAt: now - 86_400_000 };
   const runs: readonly RunRow[] = [
-    { ...PARTIAL.run, ...done, runId: "01UNDO", isUndo: true, did: did(1), title: "Undid “Deleted Bags from Spring”" },
+    { ...PARTIAL.run, ...done, runId: "01UNDO", isUndo: true, did: did(1), title: 'Undid "Deleted Bags from Spring"' },
     {
       ...{ ...PARTIAL.run, ...done, runId: "01ADD", did: did(3), title: "Added 3 options to Spring" },
-      names: { created: ["Hats", "Bags"] },
+      ...{ client: "claude-code", names: { created: ["Hats", "Bags"] } },
     },
     {
       ...{ ...PARTIAL.run, ...done, runId: "01IDS", did: did(0, 9), names: { changed: ["Boots"] } },
@@ -900,9 +905,9 @@ test("today's changes are summed by targeting and kind, and what was undone is n
       title: "Renamed 3 options in Spring",
       ...{ undoneBy: "01BACK", startedAt: now - 4000, endedAt: now - 2000 },
     },
-    { ...PARTIAL.run, ...done, runId: "01BACK", isUndo: true, did: did(0, 3), title: "Undid “Renamed 3 options”" },
+    { ...PARTIAL.run, ...done, runId: "01BACK", isUndo: true, did: did(0, 3), title: 'Undid "Renamed 3 options"' },
     { ...PARTIAL.run, ...done, runId: "01CUT", did: did(0, 2, 4), how: { ...how, removed: 1, moved: 1, into: "Sale" } },
-    { ...PARTIAL.run, ...done, runId: "01OLD", did: did(0, 5), title: "Applied a plan to Spring" },
+    { ...PARTIAL.run, ...done, runId: "01OLD", did: did(0, 5), title: "Applied a plan to Spring", has: "groups" },
     { ...PARTIAL.run, ...done, runId: "01FALL", did: did(2), targeting: fall, title: "Added 2 options to Fall" },
     {
       ...part,
@@ -926,16 +931,17 @@ test("today's changes are summed by targeting and kind, and what was undone is n
     const today = page.locator(".recent");
     const lines = (await today.innerText()).split("\n").filter((line) => line !== "");
     expect(lines).toEqual([
-      ...["Changed today", "Added an option"],
-      ...["Spring", "3 added", "4 deleted", "8 renamed", "1 moved to Sale", "+60 Context IDs", "−1 Context ID"],
-      ...["5 changed", "Undid “Deleted Bags”"],
+      ...["Changed today", "Added an option · this computer"],
+      ...['Spring · this computer · "claude-code"', "3 options added", "4 options deleted", "8 options renamed"],
+      ...["1 option moved to Sale", "+60 Context IDs", "−1 Context ID", "5 options and groups changed"],
+      'Undid "Deleted Bags"',
       ...[
-        "Fall: 2 added",
-        "Winter: 1 added, 58 changes failed",
-        "Created 4 targetings and their 2 options",
-        "Renamed Fall to Autumn",
+        "Fall: 2 options added · this computer",
+        "Winter: 1 option added, 58 changes failed · this computer",
+        "Created 4 targetings and their 2 options · this computer",
+        "Renamed Fall to Autumn · this computer",
       ],
-      ...["Deleted 2 targetings", "Renamed Hats"],
+      ...["Deleted 2 targetings · this computer", "Renamed Hats · this computer"],
       "All 15 runs today",
     ]);
     await today.getByRole("link", { name: "All 15 runs today" }).click();
@@ -1124,7 +1130,7 @@ test("on a phone no word is taken apart", async () => {
   await onPage(made.url, async (page) => {
     await page.setViewportSize({ width: 390, height: 844 });
     for (const [address, words] of [
-      ["#/runs", ["Running", "Waits for approval", "Partly done", "Spring"]],
+      ["#/runs", ["Running", "Waiting for approval", "Partly done", "Spring"]],
       ["#/runs/01PARTIAL", ["Failed 2", "2 changes failed", "Technical details"]],
     ] as const) {
       await page.goto(`${made.url}/${address}`);
@@ -1167,13 +1173,13 @@ test.each(SCHEMES)("each colour has one meaning, and a dot says in words what it
   const details = ALL.map((one) => ({ ...one, run: { ...one.run, startedAt: now } }));
   const made = await serveMadeRuns({ details });
   const check = async (page: Page): Promise<void> => {
-    await page.getByRole("heading", { name: "1 approval waits for you" }).waitFor();
+    await page.getByRole("heading", { name: "1 approval is waiting" }).waitFor();
     const dots = page.locator("main .dot[title]");
     await expect
       .poll(async () => [
         ...new Set(await dots.evaluateAll((all) => all.map((dot) => `${dot.className}: ${dot.title}`))),
       ])
-      .toEqual(["dot warn: Waits for approval", "dot warn: Running", "dot bad: Partly done"]);
+      .toEqual(["dot warn: Waiting for approval", "dot warn: Running", "dot bad: Partly done"]);
     const [good, created, changed, deleted, bad, warn, unknown, idle] = z
       .array(z.string())
       .parse(await page.evaluate(DOTS));
@@ -1378,7 +1384,7 @@ test("without session a token logs in, and a server that has ended is told", asy
       expect(await findingsOfAxe(page)).toEqual([]);
       await page.getByLabel("Token").fill("secret");
       await page.getByRole("button", { name: "Log in", exact: true }).click();
-      await page.getByRole("heading", { name: "Nothing waits for you" }).waitFor();
+      await page.getByRole("heading", { name: "Nothing is waiting for you" }).waitFor();
       expect(made.asked).toEqual(['/login {"token":"secret"}']);
       made.end();
       await page.getByText("The server of this page is no longer running.").waitFor();

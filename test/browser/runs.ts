@@ -129,7 +129,7 @@ export const RUNNING: RunDetail = {
 /** A finished run in which something failed, with downloads and a plan. */
 export const PARTIAL: RunDetail = {
   run: run("01PARTIAL", {
-    title: "Applied spring.yaml to Spring: 2 new, 3 changed, 1 deleted",
+    title: "Applied spring.yaml to Spring: 2 options added, 3 options changed, 1 option deleted",
     did: { created: 2, changed: 1, deleted: 1 },
     tool: "apply_plan",
     noun: "change",

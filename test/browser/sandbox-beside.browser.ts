@@ -63,13 +63,13 @@ test("the page of a server over stdio has the views of its embedded sandbox, wit
     await expect
       .poll(async () =>
         (await problems.allInnerTexts()).map((text) =>
-          text.replaceAll(/\s+/g, " ").replace(/ last (?:just now|\d+ s ago) · web$/, " last, web"),
+          text.replaceAll(/\s+/g, " ").replace(/ latest (?:just now|\d+ s ago) · web$/, " latest, web"),
         ),
       )
       .toEqual([
-        "3 of 3 purchase test events not recorded Show ✕ 2 unknown event name; tx_id is missing rename Purchase to purchase, add tx_id 1 tx_id is missing add tx_id last, web",
-        "1 of 1 구매 test event not recorded: unknown event name Fix: send one of the supported event names Show ✕ last, web",
-        "1 of 1 sign_up test event not recorded: method is missing Fix: add method Show ✕ last, web",
+        "3 of 3 purchase test events not recorded Show Dismiss 2 unknown event name; tx_id is missing rename Purchase to purchase, add tx_id 1 tx_id is missing add tx_id latest, web",
+        "1 of 1 구매 test event not recorded: unknown event name Fix: send one of the supported event names Show Dismiss latest, web",
+        "1 of 1 sign_up test event not recorded: method is missing Fix: add method Show Dismiss latest, web",
       ]);
     await problems.first().getByRole("button", { name: "Dismiss" }).click();
     await expect.poll(() => problems.count()).toBe(2);
@@ -144,7 +144,7 @@ test("an approver over HTTP looks at the events and targetings of an embedded sa
       await banner.getByText("1 fault is active: the sandbox fails on purpose.").waitFor();
       expect(await banner.locator("a, button").count()).toBe(0);
       await page.goto(`${new URL(server.url).origin}/#/faults`);
-      await page.getByRole("heading", { name: "Nothing waits for you" }).waitFor();
+      await page.getByRole("heading", { name: "Nothing is waiting for you" }).waitFor();
       expect(await banner.count()).toBe(1);
     },
     { mayLog: /Failed to load resource.*401/ },

@@ -44,7 +44,7 @@ test("events come live, with what became of them and why; one that is chosen say
       .toContain("3 events: 1 recorded, 1 dropped, 1 rejected.");
     await purchase.getByRole("link", { name: "purchase" }).click();
     const pane = page.getByRole("region", { name: "Event", exact: true });
-    await pane.getByText("The service answers “ok”, but does not count this event.").waitFor();
+    await pane.getByText('The service answers "ok", but does not count this event.').waitFor();
     await pane.getByText(/"purchase" needs "tx_id".* Add "tx_id"\./).waitFor();
     expect(await pane.getByText("Rename these fields as well").count()).toBe(0);
     await pane.getByText("Body as sent").click();

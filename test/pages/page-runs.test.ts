@@ -314,7 +314,7 @@ describe("a deletion that waits", () => {
     const back = await newlyWaiting(person);
     expect(back.waiting?.effect).toContain("2 will be undone exactly, 2 will be undone with new IDs");
     expect(back.title).toBe(
-      "Undo “Deleted 1 group and 1 option from Grouped sale”: restore 1 group and 1 option, move 2 options to Clothing",
+      'Undo "Deleted 1 group and 1 option from Grouped sale": restore 1 group and 1 option, move 2 options to Clothing',
     );
     expect(back.waiting?.act).toBe("Undo: restore 1 group and 1 option, move 2 options");
     expect(back.isUndo).toBe(true);
@@ -339,7 +339,7 @@ describe("a deletion that waits", () => {
     const [deleted, undid] = ["Deleted 1 group and 1 option from Grouped sale", "1 group and 1 option restored"];
     for (const [id, wanted, noun] of [
       [runId, deleted, "object"],
-      [back.runId, `Undid “${deleted}”: ${undid}, 2 options moved to Clothing`, "change"],
+      [back.runId, `Undid "${deleted}": ${undid}, 2 options moved to Clothing`, "change"],
     ] as const) {
       expect(row(id)).toMatchObject({ title: wanted, noun });
       expect((await detailOf(person, id)).run).toMatchObject({ title: wanted, noun });

@@ -10,7 +10,7 @@ import { Ago, Ask, Empty, now, Sentences, Text } from "./parts.tsx";
 import { counted, number } from "./plain-words.ts";
 import { actOnRun, useDetail } from "./requests.ts";
 import { FirstReason } from "./run-problems.tsx";
-import { NO_CHANGES, Requester, ShortRequester, Status, Title, totalOf } from "./run-words.tsx";
+import { Expiry, NO_CHANGES, Requester, ShortRequester, Status, Title, totalOf } from "./run-words.tsx";
 import { isBlocked, isConnected, MAX_ROWS, openRuns, route, runList, runs, set, timeOf, waitingRuns } from "./state.ts";
 
 /** The maximum number of runs in the queue. Further ones appear when these are decided and the page is loaded again. */
@@ -109,7 +109,7 @@ function QueueItem({ run, now, isChosen }: Decided & { readonly isChosen: boolea
   );
 }
 
-const NOTHING_WAITS = "No run waits for a decision";
+const NOTHING_WAITS = "No run is waiting for a decision";
 
 function NothingWaits() {
   return (
@@ -128,7 +128,7 @@ function Elsewhere({ id = "" }: { readonly id: string | undefined }) {
   const run = runs.value.get(id);
   return (
     <section class="pane">
-      <h1>{run === undefined ? "This run does not wait for a decision" : <Title run={run} />}</h1>
+      <h1>{run === undefined ? "This run is not waiting for a decision" : <Title run={run} />}</h1>
       {run !== undefined && <Outcome run={run} now={run} />}
       <p>
         <a href={`#/runs/${id}`}>Show the run</a>
@@ -359,9 +359,7 @@ function Summary({ run, waiting, list: { removed = 0, lost = 0, groups = [] } = 
       {magnitude !== undefined && !hasKinds(waiting) && size}
       <span class="row quiet small">
         <Request run={run} />
-        <span>
-          expires <Ago at={waiting.expiresAt} />
-        </span>
+        <Expiry of={run} />
       </span>
       {!isRead && magnitude?.verb === "deleted" && (
         <span class="line quiet small">The Context IDs are being read…</span>

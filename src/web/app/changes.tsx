@@ -52,9 +52,7 @@ export function Changes({ runId, version, title, isRunning, isWaiting, areOnlyDe
   const where = findsNames || isReading ? "names" : "names and Context IDs";
   if (all === 0) {
     return (
-      <p class="quiet">
-        {isRunning ? "The changes are listed here when the run has ended." : "It changes no option and no targeting."}
-      </p>
+      <p class="quiet">{isRunning ? "The changes are listed here when the run has ended." : "It changes nothing."}</p>
     );
   }
   return (
@@ -85,9 +83,9 @@ export function Changes({ runId, version, title, isRunning, isWaiting, areOnlyDe
         </span>
       </div>
       <ChangeTable rows={rows} title={title} isWaiting={isWaiting} {...(isAll && { unchanged, freed })} />
-      {total === 0 && <p>Nothing has this in its {findsNames || isReading ? "name" : "name or Context IDs"}.</p>}
+      {total === 0 && <p>No {findsNames || isReading ? "name" : "name or Context ID"} matches.</p>}
       {isReading && <p class="quiet small">The Context IDs are being read…</p>}
-      {findsNames && <p class="quiet small">Not all Context IDs are known here, so the search looks at names alone.</p>}
+      {findsNames && <p class="quiet small">Not all Context IDs are known here, so only names are searched.</p>}
       {isOpen.value || total <= first ? (
         <Steps from={from} total={total} rows={ROWS} of="changes" />
       ) : (

@@ -133,7 +133,7 @@ function Tests() {
   const format = useSignal("vitest");
   return (
     <div class="row">
-      <span>Tests for what was not seen:</span>
+      <span>Tests for what was never sent:</span>
       <select
         aria-label="Format of the tests"
         value={format}

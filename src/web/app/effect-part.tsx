@@ -48,7 +48,7 @@ export function Part({ runId, place, part: { title, count, objects: first } }: P
           </li>
         ))}
       </ul>
-      {total === 0 && <p>Nothing has this in its name.</p>}
+      {total === 0 && <p>No name matches.</p>}
       <Steps from={from} total={total} rows={ROWS} of="found" />
     </details>
   );

@@ -13,7 +13,7 @@ import { RESULTS } from "./words.tsx";
 /** The sentence that explains each result to a person. */
 const MEANING = {
   recorded: "This event counts.",
-  ignored: "The service answers “ok”, but does not count this event.",
+  ignored: 'The service answers "ok", but does not count this event.',
   rejected: "The service refuses this event.",
 } as const;
 

@@ -108,7 +108,7 @@ function State() {
       {isPaused.value ? <Badge tone="idle">Paused</Badge> : <Badge tone="good">● Listening</Badge>}
       {last !== undefined && (
         <span class="quiet small wide">
-          last event <Ago at={last.at - clockAhead.value} />
+          latest event <Ago at={last.at - clockAhead.value} />
         </span>
       )}
     </>
@@ -344,7 +344,7 @@ function Stream() {
           <tbody>{shownEvents.value.map((event) => eventRow(event, event.seq === chosen.value))}</tbody>
         </table>
       </section>
-      {shownEvents.value.length === 0 && isNarrowed.value && <p class="head quiet">No event fits.</p>}
+      {shownEvents.value.length === 0 && isNarrowed.value && <p class="head quiet">No event matches.</p>}
       <div class="head">
         <Pager previous={isOlder.value ? showNewer : undefined} next={hasOlder.value ? showOlder : undefined}>
           {hasOlder.value && !isOlder.value && "the latest "}

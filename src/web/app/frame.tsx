@@ -242,8 +242,8 @@ function Outcome() {
   return (
     <div class="outcome">
       <span>{text}</span>
-      <button type="button" class="plain" aria-label="Close" onClick={close}>
-        ✕
+      <button type="button" class="plain" onClick={close}>
+        Close
       </button>
     </div>
   );

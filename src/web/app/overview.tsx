@@ -1,21 +1,19 @@
 import { useRef } from "preact/hooks";
 import type { ChangeCounts, RunRow } from "../wire.ts";
-import {
-  Ago,
-  Bar,
-  type Column,
-  Columns,
-  Empty,
-  Figure,
-  now,
-  type Share,
-  sharesText,
-  Text,
-  useSteady,
-} from "./parts.tsx";
-import { clockWords, counted, dateOf, number, percent } from "./plain-words.ts";
+import { Ago, Bar, type Column, Columns, Figure, now, type Share, sharesText, Text, useSteady } from "./parts.tsx";
+import { clockWords, counted, dateOf, number, percent, wholeWords } from "./plain-words.ts";
 import { Attention } from "./problems.tsx";
-import { changeShares, NO_CHANGES, ShortRequester, statusWords, Title, toneOf, totalOf } from "./run-words.tsx";
+import {
+  changeShares,
+  Expiry,
+  NO_CHANGES,
+  NothingYet,
+  ShortRequester,
+  statusWords,
+  Title,
+  toneOf,
+  totalOf,
+} from "./run-words.tsx";
 import {
   arrived,
   coverage,
@@ -51,8 +49,8 @@ export function Overview() {
           {hasEnded.value
             ? "The server has ended"
             : length === 0
-              ? "Nothing waits for you"
-              : counted(length, "approval waits for you", "approvals wait for you")}
+              ? "Nothing is waiting for you"
+              : counted(length, "approval is waiting", "approvals are waiting")}
         </h1>
         <button type="button" class="plain push narrow" onClick={() => today.current?.scrollIntoView()}>
           Today ↓
@@ -77,32 +75,19 @@ export function Overview() {
   );
 }
 
-function NothingYet() {
-  return (
-    <Empty title="Nothing happened yet">
-      What agents change and send is shown here, and what needs your approval. Ask your agent, for example: “Which
-      targetings are there?”
-    </Empty>
-  );
-}
-
 function Waiting() {
   const { shown: all, holds } = useSteady(waitingRuns.value, ({ runId }) => runId);
   return (
     <ul class="card items waiting" {...holds}>
       {all.slice(0, MAX_WAITING).map((run, at) => (
         <li key={run.runId} class="item">
-          <i class="dot warn" title="Waits for approval" />
+          <i class="dot warn" title={statusWords(run)} />
           <div>
             <Title run={run} />
             <span class="line quiet small">
               <ShortRequester run={run} /> · <Ago at={run.startedAt} />
-              {run.waiting !== undefined && (
-                <>
-                  {" · expires "}
-                  <Ago at={run.waiting.expiresAt} />
-                </>
-              )}
+              {" · "}
+              <Expiry of={run} />
               {isBlocked(run) && " · cannot be approved"}
             </span>
           </div>
@@ -114,7 +99,7 @@ function Waiting() {
       {all.length > MAX_WAITING && (
         <li class="item">
           <i />
-          <a href="#/approvals">{number(all.length - MAX_WAITING)} more</a>
+          <a href="#/approvals">{counted(all.length - MAX_WAITING, "more approval")}</a>
         </li>
       )}
     </ul>
@@ -310,38 +295,40 @@ interface Part {
   readonly runs: readonly RunRow[];
 }
 
-const MOVED = "# moved";
+const MOVED = " moved";
 
 /**
- * The kinds of changes that a line can describe: the words (`#` is the number), and a function that returns how much a
- * run changed.
+ * The kinds of changes that a line can describe: a function that returns how much a run changed, the words after the
+ * number and its noun, the noun if it is none for options or groups, and the sign before the number.
  */
-const KINDS: readonly (readonly [string, (run: RunRow) => number | undefined])[] = [
-  ["# added", ({ did }) => did?.created],
-  ["# deleted", ({ did }) => did?.deleted],
-  ["# renamed", ({ how }) => how?.renamed],
-  [MOVED, ({ how }) => how?.moved],
-  ["# set to show or hide sub-options", ({ how }) => how?.exposed],
-  ["+# Context IDs", ({ how }) => how?.added],
-  ["−# Context IDs", ({ how }) => how?.removed],
-  ["# changed", ({ how, did }) => (how ? 0 : did?.changed)],
-];
+const KINDS: readonly (readonly [(run: RunRow) => number | undefined, words: string, noun?: string, sign?: string])[] =
+  [
+    [({ did }) => did?.created, " added"],
+    [({ did }) => did?.deleted, " deleted"],
+    [({ how }) => how?.renamed, " renamed"],
+    [({ how }) => how?.moved, MOVED],
+    [({ how }) => how?.exposed, " set to show or hide sub-options", "group"],
+    [({ how }) => how?.added, "", "Context ID", "+"],
+    [({ how }) => how?.removed, "", "Context ID", "−"],
+    [({ how, did }) => (how ? 0 : did?.changed), " changed"],
+  ];
 
 /**
  * Returns what several runs changed together, by kind of change. Undos, running runs, and runs that create, rename or
  * delete targetings are listed one by one.
  */
 function partsOf(its: readonly RunRow[]): readonly Part[] {
-  const { summed = [], apart = [] } = Object.groupBy(its, ({ tool, status, isUndo }) =>
-    isUndo || status === "running" || tool.includes("_targeting") ? "apart" : "summed",
+  const { summed = [], apart = [] } = Object.groupBy(its, ({ has, status, isUndo }) =>
+    isUndo || status === "running" || has === "targetings" ? "apart" : "summed",
   );
-  const parts = KINDS.map(([words, count]): Part => {
+  const parts = KINDS.map(([count, words, noun, sign = ""]): Part => {
     const runs = summed.filter((run) => count(run));
-    const sum = number(runs.reduce((all, run) => all + (count(run) ?? 0), 0));
+    const sum = runs.reduce((all, run) => all + (count(run) ?? 0), 0);
+    const what = noun === undefined && runs.some(({ has }) => has) ? wholeWords(sum) : counted(sum, noun ?? "option");
     // Only if all these runs moved objects to the same group, the group is named.
     const [into, ...others] = new Set(runs.map(({ how }) => how?.into));
     const end = words === MOVED && into && others.length === 0 ? ` to ${into}` : "";
-    return { words: words.replace("#", sum).replace(/(\D1 Context ID)s/, "$1") + end, runs };
+    return { words: sign + what + words + end, runs };
   });
   return [...parts.filter(({ runs }) => runs.length > 0), ...apart.map((run) => ({ runs: [run] }))];
 }
@@ -353,6 +340,13 @@ function TodayLine({ of: its }: { readonly of: readonly RunRow[] }) {
   const worst = its.find((one) => toneOf(one) === "bad") ?? its.find((one) => toneOf(one) !== "good") ?? run;
   const parts: readonly Part[] = name === undefined ? [{ runs: its }] : partsOf(its);
   const said = new Set<RunRow>();
+  const requesters = new Map(its.map((one) => [`${one.requestedBy} ${one.caller} ${one.client}`, one]));
+  const by = [...requesters].map(([key, one]) => (
+    <span key={key} class="quiet small">
+      {" · "}
+      <ShortRequester run={one} />
+    </span>
+  ));
   return (
     <li>
       <i class={`dot ${toneOf(worst)}`} title={statusWords(worst)} />
@@ -362,7 +356,7 @@ function TodayLine({ of: its }: { readonly of: readonly RunRow[] }) {
             <Text of={name} most={120} />
           </strong>
         )}
-        {name !== undefined && parts.length === 1 && ": "}
+        {parts.length > 1 ? by : name !== undefined && ": "}
         {parts.map((part, at) => {
           // A run can be in several parts. Its problems are described only in the first of them.
           const trouble = part.runs.filter((one) => !said.has(one));
@@ -373,6 +367,7 @@ function TodayLine({ of: its }: { readonly of: readonly RunRow[] }) {
             </div>
           );
         })}
+        {parts.length === 1 && by}
       </div>
     </li>
   );

@@ -122,8 +122,8 @@ function Problem(problem: {
         <a class="button" href={href}>
           {act}
         </a>
-        <button type="button" class="plain" aria-label="Dismiss" title="Dismiss" onClick={() => dismiss(ids)}>
-          ✕
+        <button type="button" class="plain" onClick={() => dismiss(ids)}>
+          Dismiss
         </button>
       </span>
       {children && <div class="quiet small more">{children}</div>}
@@ -213,7 +213,7 @@ function EventItem({ of: { name, count, total, causes } }: { readonly of: EventP
           ))}
         </ul>
       )}
-      <SandboxTag /> last <Ago at={Math.max(...causes.map(({ lastAt }) => lastAt)) - clockAhead.value} />
+      <SandboxTag /> latest <Ago at={Math.max(...causes.map(({ lastAt }) => lastAt)) - clockAhead.value} />
       {platforms.size === 1 && (
         <>
           {" · "}

@@ -304,7 +304,7 @@ function Requests({ run }: { readonly run: RunRow }) {
           </tr>
         ))}
       </Table>
-      {run.counts.failed > 0 && <p class="quiet small">Items whose error was known before are in no request.</p>}
+      {run.counts.failed > 0 && <p class="quiet small">Items that failed a check were not sent.</p>}
       <Steps from={from} total={list.value.total} rows={100} of="requests" />
     </>
   );

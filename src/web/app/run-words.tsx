@@ -1,5 +1,5 @@
 import type { ChangeCounts, RunRow } from "../wire.ts";
-import { Badge, Bar, type Share, Text, type Tone } from "./parts.tsx";
+import { Ago, Badge, Bar, Empty, type Share, Text, type Tone } from "./parts.tsx";
 import { counted, number } from "./plain-words.ts";
 
 // Describes runs for people: titles, requesters, statuses and bars.
@@ -14,7 +14,7 @@ const STATUSES = {
   interrupted: ["Interrupted", "warn"],
   cancelled: ["Cancelled", "idle"],
   planned: ["Planned", "warn"],
-  needs_confirmation: ["Waits for approval", "warn"],
+  needs_confirmation: ["Waiting for approval", "warn"],
 } as const satisfies Record<RunRow["status"], readonly [string, Tone]>;
 
 export function Status({ of }: { readonly of: RunRow }) {
@@ -83,6 +83,25 @@ export function Title({ run, end = "", isWithin }: Titled) {
   );
 }
 
+/** Says what happens to a waiting run that nobody approves or declines, and when. */
+export function Expiry({ of: { waiting } }: { readonly of: RunRow }) {
+  return waiting === undefined ? null : (
+    <span>
+      cancelled <Ago at={waiting.expiresAt} /> if nobody decides
+    </span>
+  );
+}
+
+/** Shown while there are no runs. */
+export function NothingYet() {
+  return (
+    <Empty title="Nothing has happened yet">
+      What agents change and send is shown here, and what needs your approval. Ask your agent, for example: "List my
+      targetings."
+    </Empty>
+  );
+}
+
 /**
  * Shows in a list who requested a run: the authenticated caller. For a run of this computer, shows the name of the
  * client in quotation marks instead.
@@ -92,7 +111,7 @@ export function ShortRequester({ run: { caller = "", client, requestedBy } }: { 
   if (client === undefined || !isLocal(caller)) return <Text of={callerWords(caller)} most={80} />;
   return (
     <>
-      “<Text of={client} most={40} />”
+      "<Text of={client} most={40} />"
     </>
   );
 }
@@ -119,8 +138,8 @@ export function Requester({ run }: { readonly run: RunRow }) {
       {client !== undefined && (
         <>
           {" "}
-          (calls itself “<Text of={client} most={40} />
-          ”)
+          (calls itself "<Text of={client} most={40} />
+          ")
         </>
       )}
     </>

@@ -1,10 +1,10 @@
 import { signal, useSignal } from "@preact/signals";
 import { Fragment } from "preact";
 import type { RunRow } from "../wire.ts";
-import { Ago, ClockTime, Empty, Filters, now, Search, Steps, Table, useSteady } from "./parts.tsx";
+import { Ago, ClockTime, Filters, now, Search, Steps, Table, useSteady } from "./parts.tsx";
 import { counted, dateOf, dayWords, durationWords } from "./plain-words.ts";
 import { OneRun } from "./run-detail.tsx";
-import { Progress, ShortRequester, Status, statusWords, Title } from "./run-words.tsx";
+import { NothingYet, Progress, ShortRequester, Status, statusWords, Title } from "./run-words.tsx";
 import { MAX_ROWS, narrows, route, runList, set, timeOf } from "./state.ts";
 
 /**
@@ -49,14 +49,7 @@ function RunTable({ day }: { readonly day: string | undefined }) {
   const found = all.filter(isInFilter);
   const first = Math.min(from.value, Math.max(0, found.length - 1));
   const rows = found.slice(first, first + MAX_ROWS);
-  if (runList.value.length === 0) {
-    return (
-      <Empty title="Nothing happened yet">
-        What agents change and send is shown here, and what needs your approval. Ask your agent, for example: “Which
-        targetings are there?”
-      </Empty>
-    );
-  }
+  if (runList.value.length === 0) return <NothingYet />;
   const count = (name: Kind): number => all.filter((run) => kindOf(run) === name).length;
   return (
     <>
@@ -80,7 +73,7 @@ function RunTable({ day }: { readonly day: string | undefined }) {
           <Search label="Search runs and targetings" value={search.value} change={narrows(search, from)} />
         </span>
       </div>
-      {rows.length === 0 ? <p>No run fits.</p> : <ByDay rows={rows} holds={holds} />}
+      {rows.length === 0 ? <p>No run matches.</p> : <ByDay rows={rows} holds={holds} />}
       <Steps from={from} first={first} total={found.length} rows={MAX_ROWS} of="runs" />
     </>
   );

@@ -143,7 +143,7 @@ const EVERY_MS = 2000;
 const counts = computed(() => {
   switch (route.value.view) {
     case "approvals":
-      return counted(openRuns.value.length, "run waits for a decision.", "runs wait for a decision.");
+      return counted(openRuns.value.length, "run is waiting for a decision.", "runs are waiting for a decision.");
     case "runs": {
       const running = runList.value.filter(({ status }) => status === "running").length;
       return `${counted(runList.value.length, "run")}, ${running} running.`;

@@ -117,7 +117,7 @@ function Branch(branch: {
     <li>
       <div class={`tree-row ${isChosen({ targeting, option }) ? "chosen" : ""}`}>
         <button type="button" class="branch" aria-expanded={isOpen} onClick={toggle}>
-          <Text of={name} most={120} /> <small>{says}</small>
+          <Text of={name} most={120} /> <small>· {says}</small>
         </button>
         <Changed at={times} />
         <Size of={contexts} most={most} label={name} />
@@ -307,8 +307,8 @@ function Pane() {
         <h2>
           <Text of={option?.name ?? targeting.name} most={300} />
         </h2>
-        <button type="button" class="plain" aria-label="Close" onClick={() => set(chosen, undefined)}>
-          ✕
+        <button type="button" class="plain" onClick={() => set(chosen, undefined)}>
+          Close
         </button>
       </div>
       {option === undefined ? (

@@ -52,7 +52,7 @@ describe("a run as a sentence", () => {
     ],
     ["Added 1 group and 1 option to Footwear KR", { items: 2, done: 2, groups: ONE_GROUP }],
     [
-      "Undid “Imported brands.csv into Winter Sale”: 1 targeting and 2 options restored, 1 option changed",
+      'Undid "Imported brands.csv into Winter Sale": 1 targeting and 2 options restored, 1 option changed',
       {
         tool: "undo_run",
         plan: {
@@ -153,7 +153,7 @@ describe("a run as a sentence", () => {
       { tool: "create_targetings", items: 1, done: 1, options: 2, targeting: undefined },
     ],
     [
-      "Undo “Imported brands.csv into Winter Sale”: delete 9 options",
+      'Undo "Imported brands.csv into Winter Sale": delete 9 options',
       {
         ...{ tool: "undo_run", status: "needs_confirmation" },
         plan: {
@@ -172,7 +172,7 @@ describe("a run as a sentence", () => {
     ],
     ["Renamed Winter 2025 to Winter 2026", { tool: "rename_targetings", only: "Winter 2025", to: "Winter 2026" }],
     [
-      "Applied a plan to Footwear KR: 1 new, 3 changed",
+      "Applied a plan to Footwear KR: 1 option added, 3 options changed",
       { tool: "apply_plan", plan: { isUndo: false, changes: { created: 1, changed: 3, deleted: 0 } } },
     ],
     [
@@ -184,14 +184,14 @@ describe("a run as a sentence", () => {
       },
     ],
     [
-      "Applied a plan to Footwear KR: 1 new, 2 options renamed, 1 moved to Bags",
+      "Applied a plan to Footwear KR: 1 option added, 2 options renamed, 1 moved to Bags",
       {
         ...{ tool: "apply_plan", plan: { isUndo: false, changes: { created: 1, changed: 3, deleted: 0 } } },
         how: { ...SAME, renamed: 2, moved: 1, into: "Bags" },
       },
     ],
     [
-      "Undo “Renamed 25 options in Footwear KR”: rename 25 options",
+      'Undo "Renamed 25 options in Footwear KR": rename 25 options',
       {
         ...{ tool: "undo_run", status: "needs_confirmation", how: { ...SAME, renamed: 25 } },
         plan: {
@@ -201,7 +201,7 @@ describe("a run as a sentence", () => {
       },
     ],
     [
-      "Undid “Added 60 Context IDs to 60 options”: 60 Context IDs removed from 60 options",
+      'Undid "Added 60 Context IDs to 60 options": 60 Context IDs removed from 60 options',
       {
         ...{ tool: "undo_run", how: { ...SAME, reduced: 60, removed: 60 } },
         plan: {
