@@ -108,8 +108,7 @@ export function failureRow(failure: SummarizedFailure): FailureRow {
 }
 
 /** A warning for the agent that gets the text of `forAgent`: an event that is sent twice may count twice. */
-const UNKNOWN_END =
-  "The result of the unknown ones is not known: they may have counted. Do not send them again before you have checked.";
+const UNKNOWN_END = "The unknown ones may have counted: check before you send them again.";
 
 /**
  * Returns a text that a person can give to an agent, which then fixes the failures: the run, each reason with its

@@ -38,7 +38,7 @@ test("a person approves, sees what became of it, takes a file home, and undoes i
     const removed = await readFile(await (await downloading).path(), "utf8");
     expect(removed.trim().split("\n")).toHaveLength(2);
     await button(page, "undo").click();
-    await page.getByText("The undo is planned, and waits for your approval.").waitFor();
+    await page.getByText("The undo is planned and is waiting for your approval.").waitFor();
     await page.getByText(/Undoes an earlier run in .*: 2 will be undone with new IDs/).waitFor();
     const table = page.getByRole("table", { name: "What changes" });
     expect((await table.innerText()).replaceAll(/\s+/g, " ")).toContain("new Running c-3,");

@@ -564,7 +564,7 @@ test("what is approved elsewhere says where, has no Approve, and goes when that 
   const run = { ...WAITING.run, actions: ["decline"], waiting: { ...WAITS, elsewhere: "token" } } as const;
   const made = await serveMadeRuns({ details: [{ ...WAITING, run }] });
   await onPage(`${made.url}/#/approvals`, async (page) => {
-    await page.getByText("The agent holds a confirmation token for this: it is approved there, not here.").waitFor();
+    await page.getByText("Approve this through the agent, which has a confirmation token for it.").waitFor();
     await page.getByText("Deletes 3 options of Spring").waitFor();
     expect(await button(page, "approve").count()).toBe(0);
     made.put({ ...ROW, status: "cancelled", actions: [] });

@@ -332,6 +332,9 @@ describe("a deletion that waits", () => {
         ),
       ),
     );
+    expect(await detailOf(person, back.runId)).toMatchObject({
+      plan: { differs: expect.arrayContaining([expect.stringMatching(/^"Bags" \S+: gets a new ID/)]) },
+    });
     await person.press(back.runId, "approve");
     // The list of runs and the details of a run show the same.
     const row = (id: string) => person.runs().find((run) => run.runId === id);
@@ -341,8 +344,8 @@ describe("a deletion that waits", () => {
       [runId, deleted, "object"],
       [back.runId, `Undid "${deleted}": ${undid}, 2 options moved to Clothing`, "change"],
     ] as const) {
-      expect(row(id)).toMatchObject({ title: wanted, noun });
-      expect((await detailOf(person, id)).run).toMatchObject({ title: wanted, noun });
+      expect(row(id)).toMatchObject({ title: wanted, noun, has: "groups" });
+      expect((await detailOf(person, id)).run).toMatchObject({ title: wanted, noun, has: "groups" });
     }
   });
 

@@ -138,8 +138,8 @@ function Elsewhere({ id = "" }: { readonly id: string | undefined }) {
 }
 
 const ELSEWHERE = {
-  client: "The agent's client asks about this: it is approved there, not here.",
-  token: "The agent holds a confirmation token for this: it is approved there, not here.",
+  client: "Approve this in the agent's client, which asks about it.",
+  token: "Approve this through the agent, which has a confirmation token for it.",
 } as const;
 const NOT_CONNECTED = "This page has lost its server, so nothing can be decided here.";
 

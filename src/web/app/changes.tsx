@@ -426,7 +426,7 @@ export function Differences({ plan }: { readonly plan: PlanView }) {
       <More than={MAX_DIFFERENCES} of={drift.length + (omitted.drift ?? 0)} />
       {conflicts.length > 0 && <Conflicts of={conflicts.slice(0, MAX_DIFFERENCES)} />}
       <More than={MAX_DIFFERENCES} of={conflicts.length + (omitted.conflicts ?? 0)} />
-      <Sentences title="What does not come back as it was" of={differs} />
+      <Sentences title="Not restored exactly" of={differs} />
       {omitted.differs !== undefined && <p>and {number(omitted.differs)} more</p>}
     </>
   );

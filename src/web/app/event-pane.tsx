@@ -42,7 +42,7 @@ export function EventPane({ seq }: { readonly seq: number | undefined }) {
   return (
     <section class="card event-pane" aria-label="Event">
       {seq === undefined || known === undefined ? (
-        <p class="quiet">Choose an event or a problem to see what is wrong, and how to fix it.</p>
+        <p class="quiet">Choose an event or a problem to see how to fix it.</p>
       ) : typeof known === "string" ? (
         <p>{known}</p>
       ) : (

@@ -259,7 +259,7 @@ const DONE = {
   approve: "Approved",
   decline: "Declined",
   cancel: "The run is being cancelled",
-  undo: "The undo is planned, and waits for your approval",
+  undo: "The undo is planned and is waiting for your approval",
   resume: "The run is being resumed",
 } as const;
 
