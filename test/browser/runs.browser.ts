@@ -1312,8 +1312,8 @@ test("on a phone each failed row has its suggestion, and a renamed targeting its
   const did = { created: 0, changed: 1, deleted: 0 };
   const all = { ...PARTIAL.run.counts, items: 1, succeeded: 1, failed: 0 };
   const renamed: RunRow = {
-    ...{ ...PARTIAL.run, ...at, runId: "01NAMED", title, did, tool: "rename_targetings", status: "succeeded" },
-    ...{ targeting: { _id: "01F", name: "Fall" }, counts: all },
+    ...{ ...PARTIAL.run, ...at, runId: "01NAMED", title, did, tool: "rename_targetings", has: "targetings" },
+    ...{ status: "succeeded", targeting: { _id: "01F", name: "Fall" }, counts: all },
   };
   const details = [
     { ...PARTIAL, failures },
