@@ -390,7 +390,7 @@ function namesLine({ title, count, objects }: EffectPart, most: number): string 
 }
 
 function ends(objects: readonly EffectObject[], most: number, count: number) {
-  if (count <= most) return { first: objects, last: [], left: 0 };
+  if (count <= most + 1) return { first: objects, last: [], left: 0 };
   return { first: objects.slice(0, most / 2), last: objects.slice(-most / 2), left: count - most };
 }
 

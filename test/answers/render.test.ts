@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { effectWords } from "../../src/answers/approvals.ts";
+import { effectText, effectWords } from "../../src/answers/approvals.ts";
 import {
   fullest,
   pageBudget,
@@ -155,6 +155,15 @@ describe("what undo restores of deleted objects", () => {
   ])("of %j", (names, words) => {
     expect(effectWords(names.map(option)).sentence.endsWith(words)).toBe(true);
   });
+});
+
+test.each([
+  [11, "Option 4, Option 5, Option 6"],
+  [12, "Option 4, … 2 more …, Option 7"],
+])("of %i names, the answer omits none or several", (count, words) => {
+  const objects = Array.from({ length: count }, (_, at) => ({ name: `Option ${at}`, says: "" }));
+  const effect = { sentence: "", note: "", parts: [{ title: "Options deleted", count, objects }] };
+  expect(effectText(effect).replaceAll('"', "")).toContain(words);
 });
 
 test.each(["list_options", "get_option", "get_run"])("%s that still saves a file says so", (tool) => {
