@@ -130,8 +130,10 @@ function resumeStep(run: ReportedRun, runId: string, causes: ReadonlySet<Cause |
   return `${when}${call} finishes what was not applied`;
 }
 
-function lookUpStep(runId: string, { environment }: Pick<ReportedRun, "environment">): string {
+function lookUpStep(runId: string, { environment, tool, page }: ReportedRun): string {
   const where = environment === "sandbox" ? "with inspect_events" : "in the reports of the web console";
+  // The answer of the call itself is for a caller who has the event.
+  if (tool === "track_event" && page === undefined) return `look for the event ${where} before you send it again`;
   return (
     `${callOf("get_run", { runId, outcome: "unknown", includeInput: true })} shows the events whose answer was lost: ` +
     `look for them ${where} before you send any of them again`
@@ -190,7 +192,8 @@ function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFai
   }
   if (tool === "track_event") return "fix the event and send it again with track_event";
   const input = theirInput(runId, failed);
-  if (status === "needs_confirmation") return `first fix the items that cannot be done, or leave them out. ${input}`;
+  if (status === "needs_confirmation")
+    return `approval is only for the items that can be done. To include the others, fix them, and make the call again. ${input}`;
   const isSeen = page !== undefined && run.results.some((result) => result.input !== undefined);
   const own = failed.filter(({ isInside }) => !isInside);
   const inside = failed.filter(({ isInside }) => isInside);

@@ -94,12 +94,11 @@ describe("resume_run is named only where it would do something", () => {
     expect(given.structuredContent).toMatchObject({ status: "unknown" });
     const { runId } = given.structuredContent ?? {};
     const shown = await session.client.callTool("get_run", { runId });
-    for (const steps of [stepsOf(given), stepsOf(shown)]) {
-      expect(steps).not.toMatch(/resume_run|onUnknown/);
-      expect(steps).toContain(
-        `get_run {\\"runId\\":\\"${String(runId)}\\",\\"outcome\\":\\"unknown\\",\\"includeInput\\":true}`,
-      );
-    }
+    for (const steps of [stepsOf(given), stepsOf(shown)]) expect(steps).not.toMatch(/resume_run|onUnknown/);
+    expect(stepsOf(given)).toContain("look for the event with inspect_events before you send it again");
+    expect(stepsOf(shown)).toContain(
+      `get_run {\\"runId\\":\\"${String(runId)}\\",\\"outcome\\":\\"unknown\\",\\"includeInput\\":true}`,
+    );
   });
 });
 
