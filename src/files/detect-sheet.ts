@@ -2,7 +2,7 @@ import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import { cutText, detached } from "../platform/text.ts";
 import { trimContextId } from "../spec/names-and-contexts.ts";
-import { BETWEEN_CONTEXTS, contextActionIn, contextsReader, oneText, splitter } from "./cells.ts";
+import { BETWEEN_CONTEXTS, contextActionIn, contextsReader, oneText, splitter, unusualSeparator } from "./cells.ts";
 import { HEADINGS, type Header, headingOf, NONE, plainHeading, type ValidColumns, withoutNumber } from "./columns.ts";
 import { composedHangul, damageIn } from "./damage.ts";
 import { DelimitedReader, QuoteFault, type SheetRecord } from "./delimited.ts";
@@ -28,7 +28,6 @@ import {
   type SheetRow,
   type SkippedLines,
   sheetRows,
-  unusualSeparator,
 } from "./sheet-rows.ts";
 import { certainEncoding, EncodingDetector, sampleOf } from "./text.ts";
 import { isDate } from "./total-rows.ts";

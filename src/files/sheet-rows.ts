@@ -472,18 +472,6 @@ class RowReader {
   }
 }
 
-/** How many characters the first two Context IDs of a cell have at most, if these are numbers. */
-const LONGEST_NUMBERS = 1000;
-
-/**
- * Returns the sign between Context IDs in a cell, if it is an unusual one: a full-width or ideographic sign, or another
- * sign between two long numbers.
- */
-export function unusualSeparator(cell: string): string | undefined {
-  return (/([、，；｜])/.exec(cell) ??
-    /^\d{4,}\s*([/\\&+·・]|[^\S\r\n](?=\d))(?=\s*\d{4,})/.exec(cell.slice(0, LONGEST_NUMBERS)))?.[1];
-}
-
 /** A delimiter that no text contains, so that a whole line is one cell. */
 const NO_DELIMITER = "\uFFFF";
 

@@ -7,7 +7,7 @@ import { contentOf } from "./content.ts";
 
 const LENGTH = 400_000;
 
-/** Each was once compared with a pattern that needed many minutes, because its time grew with the square of the length. */
+/** Cells for which patterns once needed many minutes, because their time grew with the square of the length. */
 const LONG = [
   ["digits", `${"1".repeat(LENGTH)}x`],
   ["spaces after a number", `1234${" ".repeat(LENGTH)}x`],
