@@ -156,7 +156,7 @@ function runUpdates(shown: PageScope, notice = () => ""): StreamSource<Message> 
         next = performance.now() + PAUSE_FACTOR * (performance.now() - began);
       });
       const now = createHash("sha256").update(JSON.stringify(runs)).digest("base64url");
-      const messages: Message[] = now === position ? [] : [{ kind: "runs", whole: true, runs }];
+      const messages: Message[] = now === position ? [] : [{ kind: "runs", runs }];
       const text = notice();
       if (text !== told) messages.push({ kind: "notice", text });
       told = text;

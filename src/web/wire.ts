@@ -53,13 +53,10 @@ interface NoticeMessage {
   readonly text: string;
 }
 
-/** The runs that the page shows. The server always sends all of them (`whole`), whenever one has changed. */
+/** All runs that the page shows. They are sent whenever one of them has changed. */
 export interface RunsMessage {
   readonly kind: "runs";
-  /** Set if the message contains all runs. The page must then remove every run that is not in it. */
-  readonly whole?: boolean;
   readonly runs: readonly RunRow[];
-  readonly gone?: readonly string[];
 }
 
 /** What a person can do with a run. Each action is a POST to `/page/runs/{runId}/{action}`. */

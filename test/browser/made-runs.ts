@@ -32,7 +32,7 @@ export async function serveMadeRuns({ details, login, changes = {}, problems = {
   };
   const source = {
     since: (position: string | undefined) => ({
-      messages: position === String(version) ? [] : [{ kind: "runs", whole: true, runs: [...rows.values()] } as const],
+      messages: position === String(version) ? [] : [{ kind: "runs", runs: [...rows.values()] } as const],
       position: String(version),
     }),
     watch(changed: () => void) {

@@ -1,7 +1,7 @@
 import { batch } from "@preact/signals";
 import { render } from "preact";
 import type { EventsMessage } from "../sandbox-wire.ts";
-import { type LoginWays, type Message, type OpenedSession, PATHS, type RunsMessage } from "../wire.ts";
+import { type LoginWays, type Message, type OpenedSession, PATHS } from "../wire.ts";
 import { Frame } from "./frame.tsx";
 import { keepSession, popLogin, popLoginView, send, sessionToken, withSession, written } from "./requests.ts";
 import {
@@ -157,7 +157,7 @@ function applyMessage(message: Message): void {
       notice.value = message.text;
       break;
     case "runs":
-      applyRuns(message);
+      runs.value = new Map(message.runs.map((run) => [run.runId, run]));
       break;
     case "sandbox":
       sandbox.value = message;
@@ -172,13 +172,6 @@ function applyMessage(message: Message): void {
       faults.value = message;
       break;
   }
-}
-
-function applyRuns({ whole, runs: changed, gone = [] }: RunsMessage): void {
-  const all = new Map(whole ? [] : runs.value);
-  for (const run of changed) all.set(run.runId, run);
-  for (const id of gone) all.delete(id);
-  runs.value = all;
 }
 
 function applyEvents(message: EventsMessage): void {
