@@ -51,9 +51,12 @@ export const VALUES_SHEET = {
   ],
 } as const;
 
-/** Matches a text that spreadsheets would run as a formula, even with apostrophes in front. */
-const FORMULA = /^'*[=+\-@\t\r]/;
-const QUOTED_FORMULA = /^'+[=+\-@\t\r]/;
+/**
+ * Matches a text that spreadsheets would run as a formula, even with apostrophes in front. East Asian versions of
+ * spreadsheets also accept full-width signs.
+ */
+const FORMULA = /^'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
+const QUOTED_FORMULA = /^'+[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
 
 /** Returns a text for a cell of a text file. A formula gets an apostrophe, so that no spreadsheet runs it. */
 export function inertCell(text: string): string {
@@ -105,7 +108,7 @@ function yesOrNo(is: boolean): string {
  * Matches Context IDs that would be different after they were joined with `|` and read again: those with a separator or
  * decomposed Hangul, and those that look like a formula or a list.
  */
-const NEEDS_LIST = /[|;\r\n\u1100-\u11ff]|^'*[=+\-@\t]|^\[/;
+const NEEDS_LIST = /[|;\r\n\u1100-\u11ff]|^'*[=+\-@\t\uff1d\uff0b\uff0d\uff20]|^\[/;
 
 /**
  * Returns Context IDs as cells that fit into spreadsheets. They are joined with `|`; if one of them does not allow

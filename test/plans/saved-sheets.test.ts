@@ -4,7 +4,7 @@ import { contextRows, optionRows } from "../../src/changes/rows/input-rows.ts";
 import { openBytes } from "../../src/files/open-file.ts";
 import { itemsIn, type RowShape } from "../../src/files/rows.ts";
 import { writtenSheet } from "../../src/files/save-file.ts";
-import type { SheetFormat } from "../../src/files/written-rows.ts";
+import { contextCells, inertCell, type SheetFormat } from "../../src/files/written-rows.ts";
 import type { ServiceTargeting } from "../../src/plans/base.ts";
 import { planOf } from "../../src/plans/diff.ts";
 import { readDesired } from "../../src/plans/file/read-desired.ts";
@@ -58,6 +58,7 @@ const HARD = [
   ...["=1+1", "+82 10", "-5", "@home", "'=x", "''=x", "'plain", "[]", '["a"]', "a|b", "a;b", "a,b", "a\nb", 'say "x"'],
   ...["TRUE", "1.23E+15", "#N/A", '="00123"', "00123", "_x0041_", "a\tb", "\u1112\u1161\u11ab", "é", "e\u0301"],
   ...["러닝화", "\u00e4", "x\u00a0y", "zero\u200bwidth", "\u0007bell", "👩‍👩‍👧", "<b>&amp;", "total", "sep=;"],
+  ...["\uff1d1+1", "'\uff0b1", "\uff20home"],
 ];
 const contextId = fc
   .oneof(fc.constantFrom(...HARD), fc.string({ unit: "grapheme", minLength: 1, maxLength: 20 }))
@@ -116,6 +117,11 @@ describe.each(Object.entries(FORMS))("%s", (path, form) => {
       { _id: idOf("D"), calledName: "Empty", set: [] },
     ]);
   });
+});
+
+test.each([..."=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"])("no cell begins with %j, which may begin a formula", (sign) => {
+  expect(inertCell(`${sign}1`)).toBe(`'${sign}1`);
+  expect(contextCells([`${sign}1`])).toEqual([JSON.stringify([`${sign}1`])]);
 });
 
 test("saved NDJSON holds the same for every tool", async () => {
