@@ -69,11 +69,15 @@ export function withoutNumber(plain: string): string {
   return plain.replace(/(?<![#.(])[#.(]*\d{1,2}\)?$/, "");
 }
 
+/** Longer texts are no headings. To normalize them would take seconds for each megabyte. */
+const LONGEST_HEADING = 1000;
+
 /**
  * Returns the form of a heading in which headings are compared: in lower case, with composed letters, and without
- * spaces, separators and invisible characters.
+ * spaces, separators and invisible characters. Returns a text that is too long for a heading as it is.
  */
 export function plainHeading(heading: string): string {
+  if (heading.length > LONGEST_HEADING) return heading;
   if (COMMON.test(heading)) return heading.toLowerCase().replace(/[ _\-*:?]/g, "");
   return heading
     .normalize("NFKC")

@@ -1,4 +1,5 @@
 import { FileError } from "../platform/files.ts";
+import { thousands } from "../platform/text.ts";
 
 export interface SheetRecord {
   readonly line: number;
@@ -50,6 +51,9 @@ export interface Delimited {
   readonly withPlaces?: boolean;
   readonly maxBytes?: number | undefined;
 }
+
+/** The maximum number of cells in a record: the columns of a sheet in spreadsheet programs. */
+const MAX_CELLS = 16_384;
 
 /**
  * Splits a text into records. An empty line is a record with one empty cell. Quotation marks count only at the
@@ -219,6 +223,7 @@ class TextScan {
   }
 
   #add(cell: string, start: number, end: number): void {
+    if (this.#cells.length >= MAX_CELLS) throw tooWide(this.line);
     this.#cells.push(cell);
     if (this.#options.withPlaces !== true) return;
     const { offset } = this.#options;
@@ -326,6 +331,13 @@ function elementEnds(jsonDepth: number): (byte: number) => boolean {
     else return byte === COMMA && depth <= jsonDepth;
     return false;
   };
+}
+
+function tooWide(line: number): FileError {
+  return new FileError(
+    `line ${line} of the file has more than ${thousands(MAX_CELLS)} cells; nothing was sent`,
+    "Check the file: a line break may be missing there. Otherwise delete the columns that are not needed.",
+  );
 }
 
 function tooLong(line: number, mostBytes: number): FileError {

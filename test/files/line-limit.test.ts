@@ -1,5 +1,6 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { type BoundedUnit, lineLimit } from "../../src/files/delimited.ts";
+import { plainHeading } from "../../src/files/columns.ts";
+import { type BoundedUnit, lineLimit, recordsIn } from "../../src/files/delimited.ts";
 import { ndjsonTexts } from "../../src/files/rows.ts";
 
 afterEach(() => {
@@ -44,6 +45,20 @@ test.each<[string, string, BoundedUnit, number | undefined]>([
   ["members of an object that are short", '{"a":[{"b":1},{"b":2},{"b":3}]}', { jsonDepth: 2 }, undefined],
 ])("%s", async (_name, text, unit, refusedLine) => {
   expect(await through(text, unit, 10)).toBe(refusedLine === undefined ? text : refusal(refusedLine));
+});
+
+test("a line with more cells than a spreadsheet has columns is refused, however many it has", () => {
+  expect(recordsIn(`a${",".repeat(16_383)}\nb`, { delimiter: "," })).toHaveLength(2);
+  expect(() => recordsIn(`a\nb${",".repeat(3_000_000)}`, { delimiter: "," })).toThrow(
+    "line 2 of the file has more than 16,384 cells",
+  );
+});
+
+test("a long cell is not searched for a heading", () => {
+  const replace = vi.spyOn(String.prototype, "replace");
+  const long = `Name${" ".repeat(5000)}`;
+  expect([plainHeading("Na me "), plainHeading(long)]).toEqual(["name", long]);
+  expect(replace.mock.contexts.map(String)).toEqual(["na me "]);
 });
 
 test("a long line of NDJSON is searched once, however many pieces it comes in", async () => {
