@@ -210,7 +210,7 @@ function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFai
   }
   if (!hasRejects) return fix;
   if (isSheet && tool !== "track_events") {
-    return `${fix}. Or the sheet with results, to fix and give again: ${sheetCall(runId)}`;
+    return `${fix}. Or save the sheet with results, fix it, and give it as file: ${sheetCall(runId)}`;
   }
   return `${fix}. As a file, with reasons: ${rejectsUri(runId)}`;
 }
@@ -228,7 +228,7 @@ export function failedOfDryRun(
   if (file === undefined) return whole;
   const isSheet = file.format === "csv" || file.format === "xlsx";
   return isSheet && maySave
-    ? `${whole}. Or the sheet with results, to fix and give again: ${sheetCall(runId)}`
+    ? `${whole}. Or save the sheet with results, fix it, and give it as file: ${sheetCall(runId)}`
     : `${whole}. As a file, with reasons: ${rejectsUri(runId)}`;
 }
 

@@ -172,7 +172,7 @@ function afterPlanning(remedy: string, { effect, errorCode }: Detail): Text {
   if (!isMissing) return thenResume(remedy);
   return resuming(
     (_, then) =>
-      `${remedy} If the ID is wrong, start over with the right one. If it is right, correct the cause first. ${then}`,
+      `${remedy} If the ID is wrong, start over with the right one. If it is right, fix the problem first. ${then}`,
   );
 }
 

@@ -148,8 +148,8 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
     },
     // The objects are not in the call. They are stored with the plan that the call applies.
     objects: () => new ObjectList(),
-    // Without a targeting, a planned file creates one, so no targeting is known yet. An undo plan without a targeting
-    // does nothing.
+    // `targetingId` is absent in two cases: the plan of a desired state creates the targeting, which has no ID yet, or
+    // an undo plan has nothing to do.
     targets: ({ plannedBy, targetingId, furtherIds = [] }) =>
       plannedBy === "plan_targeting" && targetingId === undefined
         ? undefined

@@ -250,7 +250,8 @@ const RESOURCES: readonly ResourceDefinition[] = [
   {
     name: "run-plan",
     title: "Plan of a run",
-    description: "All of a planned desired state or undo, as targeting-mcp plan --json prints it.",
+    description:
+      "The complete plan of a desired state or of an undo, in the form that targeting-mcp plan --json prints.",
     uriTemplate: "targeting://runs/{runId}/plan",
     complete: { runId: runsLike },
     read: async ({ runId = "" }, context) =>

@@ -78,7 +78,8 @@ export function matchRows(sides: Sides): readonly DesiredRow[] {
     const base = sides.base?.options.get(_id);
     if (there !== undefined) return { index, option, there, base, how: "match" };
     if (base !== undefined) return { index, option, base, how: "gone" };
-    // Not a problem for a row that removes the option: after the removal, the sheet still has this row.
+    // An unknown ID is no problem in a row that removes its option. The sheet still has this row after the removal, and
+    // may be planned again.
     if (option.isRemoved) return { index, option, how: "lost" };
     sides.problems.add(
       option.spots._id ?? option,

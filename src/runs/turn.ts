@@ -195,8 +195,9 @@ export function permitWithoutLease(clock: Clock): Turn {
 }
 
 /**
- * Returns the checks before and after a request is sent. Sending a large body takes time, so `renew` takes new clock
- * readings before its last part. `onLate` is called if the request was sent too late.
+ * Returns checks that a request is sent while its process still has the right to send it. Sending a large body takes
+ * time, so `renew` reads the clocks again before the last part of the body. `hasLeft` is called after the request was
+ * sent, and calls `onLate` if that right had ended before.
  */
 export function requestFence(
   turns: readonly Turn[],

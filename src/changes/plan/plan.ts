@@ -146,7 +146,10 @@ export class Plan {
     yield* this.#ending();
   }
 
-  /** Returns the journal entries of a plan that waits for approval: the objects without the steps. */
+  /**
+   * Returns the entries that are stored while the plan waits for approval: its objects, but not the steps that change
+   * them.
+   */
   *outline(): Generator<JournalEntry> {
     yield* this.objects.entries();
     yield* this.#ending();

@@ -288,7 +288,11 @@ function contextsOf(fields: ReadonlyMap<string, Entry>, problems: Problems): Con
   const op = textField(fields, "op", problems);
   const said = op && contextActionIn(op.text);
   if (op !== undefined && said === null) {
-    problems.add(op.spot, `the op ${quoted(op.text)} is not known`, "Write set, add or remove, or leave op out.");
+    problems.add(
+      op.spot,
+      `the op ${quoted(op.text)} is not known`,
+      'Write "set", "add" or "remove" as op, or leave op out.',
+    );
   }
   for (const field of ["contexts", "contextsAtLeast"] as const) {
     const entry = fields.get(field);

@@ -377,7 +377,7 @@ const askedForm = z.object({ digest: z.string(), effect: z.string(), changed: z.
 
 type Question = Readonly<z.output<typeof askedForm>>;
 
-/** Returns the question of a token. Undefined if `decided` did not make the token. */
+/** Parses the content of a confirmation token. Undefined if it was not `decided` that made the token. */
 export function readQuestion(token: string): Question | undefined {
   return askedForm.safeParse(parseJson(token)).data;
 }

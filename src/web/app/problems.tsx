@@ -39,8 +39,8 @@ interface OpenProblem {
 }
 
 /**
- * Returns the problems of the last 24 hours that the person has not dismissed: those of runs, then those of events, the
- * largest first.
+ * Returns the problems of the last 24 hours that the person has not dismissed: those of runs, then those of events. In
+ * both, the problems with the most items or events come first.
  */
 function openProblems(): readonly OpenProblem[] {
   const from = now.value - DAY;
