@@ -181,7 +181,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   INVALID_ID: (detail) => ({
     message: `${String(detail.field)} is ${text(detail.value)}, not a ULID`,
     remedy: texts(
-      "A ULID has 26 characters: digits and capital letters. Copy the ID from list_options or an earlier answer.",
+      `A ULID has 26 characters: digits and capital letters. Copy the ID from list_options or an earlier answer.${/^\d{1,6}$/.test(String(detail.value)) ? ' If a column of a file numbers its rows, leave it out: columns {"_id":""}.' : ""}`,
       "A ULID has 26 characters: digits and capital letters. Copy the ID from the web console or an exported sheet.",
     ),
   }),

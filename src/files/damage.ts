@@ -33,6 +33,8 @@ const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
   ["apostrophe", /^'\d+$/],
   // Word processors and chat programs write these quotation marks around a text.
   ["quoted", /^(?:[“”„].*[“”]|[‘’‚].*[‘’])$/],
+  // A list in a cell has these signs before its entries.
+  ["bullet", /^(?:[•▪◦‣∙]\s*|[-–—] +)\S/],
   // Full-width digits: they were typed while an input method for Korean or Japanese was on.
   ["wide", /^[０-９]+$/],
   // The text was UTF-8, but a program read it as Windows-1252 and saved it again.
@@ -145,6 +147,7 @@ const DAMAGE_WORDS = {
     "Write the number without the apostrophe.",
   ],
   quoted: ["is in quotation marks", "Write it without the quotation marks."],
+  bullet: ["begins with the sign of an entry of a list", "Write it without this sign."],
   wide: ["has full-width digits", "Write it with the digits 0 to 9."],
   misread: ["was read in a wrong encoding before it was saved", READ_AGAIN],
   undecoded: ["contains U+FFFD, which replaces a character that was lost in a wrong encoding", READ_AGAIN],

@@ -171,6 +171,16 @@ export function unknownForm(path: string, further = ""): FileError {
  */
 function formatByContent(chunk: Uint8Array, named: Format, path: string): Format {
   checkContent(chunk, path);
+  const isSheet = named === "csv" || named === "xlsx";
+  if (
+    isSheet &&
+    /^(?:\u00EF\u00BB\u00BF)?\s*(?:\[\s*)?\{\s*"/.test(Buffer.from(chunk.subarray(0, 200)).toString("latin1"))
+  ) {
+    throw new FileError(
+      `${JSON.stringify(path)} contains JSON`,
+      "Name it .json if it is one array, or .ndjson if each line is an object.",
+    );
+  }
   const isArchive = Buffer.from(chunk.subarray(0, 4)).toString("latin1") === "PK\u0003\u0004";
   if (isArchive && named === "csv") return "xlsx";
   return !isArchive && named === "xlsx" ? "csv" : named;

@@ -285,3 +285,17 @@ test("a page of HTML or an old workbook is no list of Context IDs", async () => 
     expect(refused.isError).toBe(true);
   }
 });
+
+test("a column ID that numbers the rows is left out as the answer says", async () => {
+  const { send } = await withFiles();
+  const sheet = "ID,옵션명,키워드\n1,신발,a-1\n2,모자,a-2\n";
+  for (const tool of ["plan_targeting", "bulk_add_options"]) {
+    const refused = textOf(
+      await send(tool, `${tool}-numbers.csv`, sheet, tool === "plan_targeting" ? {} : { dryRun: true }),
+    );
+    expect(refused).toContain('leave it out: columns {"_id":""}');
+    const columns = { _id: "" };
+    const args = tool === "plan_targeting" ? { columns } : { columns, dryRun: true };
+    expect(textOf(await send(tool, `${tool}-left.csv`, sheet, args))).toMatch(/2 created|Would create 2 options/);
+  }
+});

@@ -440,6 +440,8 @@ describe("cells of text files", () => {
 
   test.each([
     ["'00123", "apostrophe"],
+    ["• 00123", "bullet"],
+    ["- shoes", "bullet"],
     ["N/A", "placeholder"],
     ["null", "placeholder"],
     ["–", "placeholder"],
@@ -462,14 +464,25 @@ describe("cells of text files", () => {
     expect((await read("a.csv", `Option,Context ID\nOne,${id}\n`)).rows).toEqual([damage]);
   });
 
-  test.each(["SÃO PAULO", "n-a", "1.2.3", "'a", "Null", "100.200", "12E5", "1234.0", "Set-10", "3-4", "#SALE!"])(
-    "%s is a Context ID",
-    async (id) => {
-      const { rows, notes } = await read("a.csv", `Option,Context ID\nOne,${id}\n`);
-      expect(rows).toEqual([["One", id]]);
-      expect(notes).toBe("");
-    },
-  );
+  test.each([
+    "SÃO PAULO",
+    "n-a",
+    "1.2.3",
+    "'a",
+    "Null",
+    "100.200",
+    "12E5",
+    "1234.0",
+    "Set-10",
+    "3-4",
+    "-3",
+    "-shoes",
+    "#SALE!",
+  ])("%s is a Context ID", async (id) => {
+    const { rows, notes } = await read("a.csv", `Option,Context ID\nOne,${id}\n`);
+    expect(rows).toEqual([["One", id]]);
+    expect(notes).toBe("");
+  });
 
   test.each(["4012345/4012346", "4012345 4012346", "4012345 & 4012346", "신발、모자", "a，b", "a；b"])(
     "signs between Context IDs are pointed out, and can be named: %s",
@@ -524,6 +537,21 @@ describe("cells of text files", () => {
     const { rows } = await read("a.csv", "옵션명,그룹 여부,키워드\n신발,X,a\n모자,x,b\n");
     expect(rows).toEqual(["type", "type"]);
   });
+
+  test("a list with signs before its entries is a problem of its row", async () => {
+    const { rows } = await read("a.csv", 'Option,Context IDs\nOne,"- a\n- b"\nTwo,"• a\n• b"\nThree,"a\nb"\n');
+    expect(rows).toEqual(["bullet", "bullet", ["Three", "a", "b"]]);
+  });
+
+  test.each(['[{"name":"One"}]', '{"name":"One"}\n', '\uFEFF[\n  {\n "name": "One" } ]'])(
+    "JSON in a file with the name of a sheet is called that: %j",
+    async (content) => {
+      await expect(read("a.csv", content)).rejects.toMatchObject({
+        message: expect.stringContaining("contains JSON"),
+        remedy: expect.stringContaining("Name it .json"),
+      });
+    },
+  );
 
   test("a lone carriage return separates Context IDs like a line feed", async () => {
     const { rows } = await read("a.csv", 'Option,Context IDs\nOne,"a\rb"\n');

@@ -298,7 +298,7 @@ const correctingEventRows: RowShape<EventRow> = {
 /**
  * Kinds of damage that do not matter here, because titles and product names may look like that without being damaged.
  */
-const HARMLESS: readonly string[] = ["truth", "date", "apostrophe", "quoted", "wide", "invisible"];
+const HARMLESS: readonly string[] = ["truth", "date", "apostrophe", "quoted", "bullet", "wide", "invisible"];
 
 /**
  * Kinds of damage that change an ID into another form of a number, such as 1.2E+5. In a parameter that is a number,

@@ -182,7 +182,7 @@ class Rows {
       line: spot.line,
       column: spot.column,
       isRemoved: wanted === "remove" ? true : undefined,
-      _id: id && idIn(id.text, id, problems),
+      _id: id && this.#id(id),
       name: name && this.#name(name),
       parent: this.#parent(parent),
       type: kind,
@@ -236,6 +236,15 @@ class Rows {
     const isOne = remove.length === 0 || ids.length === 0;
     const split = isOne && cells.length > 0 && { split: { cells, separator: this.#separator } };
     return { ...first, contexts: { ids, atLeast: one.atLeast, ...(remove.length > 0 && { remove }), ...split } };
+  }
+
+  #id(cell: Cell): string | undefined {
+    if (!/^\d{1,6}$/.test(cell.text.trim())) return idIn(cell.text, cell, this.#drafts.problems);
+    return this.#drafts.problems.add(
+      cell,
+      `_id ${quoted(cell.text)} is not an ID of the service`,
+      'IDs are 26 digits and letters, as export writes them. If the column numbers the rows, leave it out: columns {"_id":""}.',
+    );
   }
 
   /** Reads a name. A name that looks damaged is not checked here: it is accepted if the service has the same name. */
