@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { isApiError } from "../../api/errors.ts";
+import { RejectedError } from "../../api/errors.ts";
 import type { ManagementApi } from "../../api/management.ts";
 import { compareContexts, mapConcurrently } from "../../reads/option-contents.ts";
 import type { OptionNames } from "../../reads/option-lists.ts";
@@ -269,10 +269,11 @@ async function findNewest(
 }
 
 /**
- * Returns what `reading` returns. Empty if the service rejects the read, for example because the group does not exist.
+ * Returns what `reading` returns. Empty if the service answers that there is nothing to read, for example because the
+ * group does not exist. Any other error, such as a key without rights, is thrown.
  */
 export async function orNone<T>(reading: Promise<readonly T[]>): Promise<readonly T[]> {
-  return (await undefinedIf((thrown) => isApiError(thrown) && thrown.effect === "rejected", reading)) ?? [];
+  return (await undefinedIf((thrown) => thrown instanceof RejectedError && thrown.kind === "business", reading)) ?? [];
 }
 
 const conflicts = z.array(z.looseObject({ collection: z.looseObject({ _id: z.string().optional() }).optional() }));

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { RejectedError } from "../../../src/api/errors.ts";
 import type { JournalEntry } from "../../../src/changes/rows/entries.ts";
 import { StepMaker } from "../../../src/changes/rows/steps.ts";
 import { noteNewest } from "../../../src/changes/settle/drive.ts";
@@ -85,6 +86,19 @@ async function verdict(held: readonly HeldOption[], existing: string, madeNow = 
 describe("a resent create that meets its name", () => {
   test("is unknown where the service names an ID that does not tell when it was made", async () => {
     expect(await verdict([], "not-a-ulid")).toMatchObject([{ to: "unknown", reason: { code: "OWNER_UNCLEAR" } }]);
+  });
+});
+
+describe("a resent create that meets its name, where the list cannot be read", () => {
+  test.each([
+    ["forbidden", 403, "NO_ANSWER"],
+    ["business", 404, "OWNER_UNCLEAR"],
+  ] as const)("%s", async (kind, statusCode, code) => {
+    const { driver, step } = metItsName([]);
+    const rejected = new RejectedError({ kind, statusCode, operation: "listOptions", route: "/" });
+    const api = { ...driver.api, listOptions: () => Promise.reject(rejected) };
+    const changes = await reconcileCreates({ ...driver, api }, [{ step, reason: taken(MEANWHILE) }], false, noNames);
+    expect(changes).toMatchObject([{ to: "unknown", reason: { code } }]);
   });
 });
 
