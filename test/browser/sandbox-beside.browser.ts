@@ -47,7 +47,7 @@ test("the page of a server over stdio has the views of its embedded sandbox, wit
     await expect.poll(() => rowNames(page, "Events")).toEqual(["page_view", "app_open"]);
     expect(await findingsOfAxe(page)).toEqual([]);
     await page.getByRole("link", { name: "Targetings" }).click();
-    await page.getByRole("button", { name: "Spring · 0 options" }).click();
+    await page.getByRole("button", { name: "Spring (0 options)" }).click();
     await page.getByRole("link", { name: "Fault injection" }).click();
     await page.getByRole("button", { name: "Answer lost after the write" }).click();
     await page.getByText("1 fault is active").waitFor();

@@ -249,8 +249,8 @@ test("targetings are a tree with counts, which changes with what it shows, and a
   const sandbox = await startSandboxProcess("--seed", "sample");
   await onPage(`${sandbox.url}/#/targetings`, async (page) => {
     await page.getByText("3 targetings · ").waitFor();
-    await page.getByRole("button", { name: "Shop Categories · 2 groups and 7 options" }).click();
-    await page.getByRole("button", { name: "Shoes · 2 sub-options" }).click();
+    await page.getByRole("button", { name: "Shop Categories (2 groups and 7 options)" }).click();
+    await page.getByRole("button", { name: "Shoes (2 sub-options)" }).click();
     const sneakers = page.getByRole("listitem").filter({ hasText: /^Sneakers/ });
     expect(await sneakers.innerText()).toMatch(/^Sneakers\s+3 Context IDs$/);
     // A bar shows the number beside it. For a group, that number includes the sub-options.

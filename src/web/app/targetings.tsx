@@ -117,7 +117,7 @@ function Branch(branch: {
     <li>
       <div class={`tree-row ${isChosen({ targeting, option }) ? "chosen" : ""}`}>
         <button type="button" class="branch" aria-expanded={isOpen} onClick={toggle}>
-          <Text of={name} most={120} /> <small>· {says}</small>
+          <Text of={name} most={120} /> <small>({says})</small>
         </button>
         <Changed at={times} />
         <Size of={contexts} most={most} label={name} />
