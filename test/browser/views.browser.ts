@@ -103,7 +103,10 @@ describe.each(HOSTS)("a view over %s", (_, begin) => {
     const call = await deleting(host);
     await onPage(await hostPage(), async (page) => {
       const { frame } = await shown(page, host, call);
-      await frame.locator(".pill").getByText(/^(?:Live|Sandbox)/).waitFor();
+      await frame
+        .locator(".pill")
+        .getByText(/^(?:Live|Sandbox)/)
+        .waitFor();
       await button(frame, "decline").click();
       await frame.getByText("The run has ended: declined.").waitFor();
       expect(await frame.getByRole("img", { name: "Progress" }).count()).toBe(0);
