@@ -191,8 +191,9 @@ export const OWN_ARGUMENTS: Readonly<Record<string, Readonly<Record<string, stri
     since: "Shows only events that arrived at or after this time: ISO 8601, or milliseconds since 1970.",
     limit: "The maximum number of events in one answer. The newest ones are shown.",
     expect:
-      "Events that must have arrived: `eventName`; `where`: parameter values that each must have; `count`: how many, by default at " +
-      "least one; `verdict`: by default all must be recorded.",
+      "Events that must have arrived. `eventName`: their name; `where`: values of parameters, and only events with all of " +
+      "these values count; `count`: how many must have arrived, by default at least one; `verdict`: the result " +
+      "that they must have, by default `recorded` for all of them.",
     inOrder: "Also checks that the events of `expect` arrived in this order.",
     withinMs: "Also checks that all events of `expect` arrived within this many milliseconds of the first one.",
     coverage: "Counts how often each event and parameter arrived, instead of listing the events.",

@@ -16,7 +16,7 @@ const input = () =>
 export const deleteTargeting = {
   name: "delete_targeting",
   title: "Delete targetings",
-  description: "Deletes (gets rid of) whole targetings with all their options. The person is asked first.",
+  description: "Deletes whole targetings, and gets rid of all their options. The person is asked first.",
   toolset: "targeting",
   effect: "changes",
   idempotent: true,
