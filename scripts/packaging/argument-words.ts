@@ -21,7 +21,8 @@ export const SHARED_ARGUMENTS: Readonly<Record<string, string>> = {
   columns:
     'Which heading of the file holds which field, if the headings are not recognised, for example `{"name": "옵션명"}`.',
   fillDown: 'Columns in which a blank cell has the value of the cell above it, for example `["Group"]`.',
-  separator: "The text between Context IDs that stand in one cell. Default: line breaks, and `|` or else `;`.",
+  separator:
+    "The text between Context IDs that stand in one cell. Default: line breaks and `|`, or `;` if no cell has `|`.",
   delimiter: "The text between the cells of a `.csv` file that `saveTo` creates: `,`, `;` or `tab`.",
   onUnknown:
     "What happens to an event whose answer was lost, so that nobody knows whether it was recorded. `report`: it is not " +
@@ -106,8 +107,8 @@ export const OWN_ARGUMENTS: Readonly<Record<string, Readonly<Record<string, stri
     ids: "The IDs of the options, groups and sub-options to delete.",
     names: "The names of the objects to delete, instead of `ids`. Needs `targetingId` or `targetingName`.",
     onlyEmpty:
-      "With `ids` or `names`, skips options that hold Context IDs or sub-options. Without both, deletes every empty option of " +
-      "the targeting.",
+      "With `ids` or `names`, skips options that hold Context IDs or sub-options. Without `ids` and `names`, " +
+      "deletes every empty option of the targeting.",
   },
   plan_targeting: {
     file: "The desired state as a file: a [desired-state file](desired-state.md), as `list_options` with `saveTo` writes it, or an edited sheet.",

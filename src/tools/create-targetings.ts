@@ -11,7 +11,7 @@ const input = () => {
 export const createTargetings = {
   name: "create_targetings",
   title: "Create targetings",
-  description: "Creates (makes, sets up) context targetings, with options and groups where given.",
+  description: "Creates context targetings, and sets up their options and groups.",
   toolset: "targeting",
   effect: "adds",
   idempotent: false,

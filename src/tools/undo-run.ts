@@ -27,7 +27,7 @@ export const undoRun = {
   name: "undo_run",
   title: "Plan how to undo a run",
   description:
-    "Plans how to undo, revert or take back what a run did, or restore what it deleted, and stores the plan. Each object is exact, caveat (restored with differences), notOurs (changed by others), impossible or unresolved (result unknown). Sends nothing; apply_plan applies it.",
+    "Plans how to undo, revert or take back what a run did, or restore what it deleted, and stores the plan. Labels each object: exact, caveat (restored with differences), notOurs (changed by others), impossible or unresolved (result unknown). Sends nothing; apply_plan applies it.",
   toolset: "targeting",
   effect: "reads",
   idempotent: false,
