@@ -7,7 +7,7 @@ export const AS_XLSX = "Open it in a spreadsheet program and save it as .xlsx or
 const PAGE =
   /^(?:\u00EF\u00BB\u00BF|\u00FF\u00FE|\u00FE\u00FF)?\s*(?:<(?:!doctype|!--|html|head|meta|style|body|table|\?xml)|MIME-Version:)/i;
 
-/** Returns whether a file is an Excel workbook from before 2007. Some programs write one without its usual container. */
+/** Returns whether a file is an Excel workbook from before 2007. Some programs write it without its usual container. */
 function isOldWorkbook(chunk: Uint8Array): boolean {
   const [first, version = 0, length = 0, zero] = chunk;
   if (first === 0xd0) return chunk[1] === 0xcf && chunk[2] === 0x11 && chunk[3] === 0xe0;

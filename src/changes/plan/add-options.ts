@@ -207,8 +207,9 @@ async function topLevelGroups(targetingId: string, { api, signal }: PlanningCont
 
 /**
  * Plans the rows that have the ID of an existing option, as in a file with results. Returns the options of all other
- * rows. A row that equals its option is already done. With `addContexts`, missing Context IDs are added. If `onExisting`
- * is given, another group is only reported. With any other difference, the row fails, even if `onExisting` is `skip`.
+ * rows. A row that equals its option is already done. With `addContexts`, missing Context IDs are added. If
+ * `onExisting` is given, another group is only reported. With any other difference, the row fails, even if `onExisting`
+ * is `skip`.
  */
 async function planRowsWithIds(
   plan: Plan,

@@ -232,8 +232,8 @@ function isTooLong(format: string): boolean {
 }
 
 /**
- * Returns the format in which numbers are shown. Undefined if they are read as they are stored, because the format hides
- * digits (1.23E+12, or 1.2 for millions), or is not supported.
+ * Returns the format in which numbers are shown. Undefined if they are read as they are stored, because the format
+ * hides digits (1.23E+12, or 1.2 for millions), or is not supported.
  */
 function readFormat(format: string | undefined): NumberFormat | undefined {
   if (format === undefined || format === TEXT || isTooLong(format)) return undefined;
