@@ -7,7 +7,8 @@ import { fastTests, testsThatReplaceModules } from "./scripts/fast-tests.ts";
  * servers.
  */
 const OWN_COMMANDS = [
-  ...["agents", "cluster", "commands", "durability", "fuzz", "kill", "load", "pages", "programs", "servers"],
+  ...["agents", "cluster", "commands", "durability", "fuzz", "kill", "load", "packaging", "pages", "programs"],
+  "servers",
   "spreadsheets",
   "undo",
 ].map((folder) => `test/${folder}/**`);

@@ -10,8 +10,8 @@ const ROOT = join(import.meta.dirname, "..");
 /** The folders of tests that take long or need other programs, each with the command that runs it. */
 const OWN_COMMANDS = Object.entries({
   ...{ agents: "agents", cluster: "cluster", commands: "servers", durability: "durability", fuzz: "servers" },
-  ...{ kill: "kill", load: "load", pages: "pages", programs: "programs", servers: "servers" },
-  ...{ spreadsheets: "spreadsheets", undo: "undo" },
+  ...{ kill: "kill", load: "load", packaging: "packaging", pages: "pages", programs: "programs" },
+  ...{ servers: "servers", spreadsheets: "spreadsheets", undo: "undo" },
 });
 
 /** Creates a repository with these files. */
