@@ -9,10 +9,10 @@ const { onPage } = withBrowser();
 /** A title that takes several lines. */
 const LONG = "Added 1,000 options to Spring. ".repeat(20);
 
-/** Clicks the middle of a link. `during` is called while the mouse button is down. */
+/** Clicks the first line of a link. `during` is called while the mouse button is down. */
 async function press(page: Page, link: Locator, during: () => Promise<void>): Promise<void> {
   const { x = 0, y = 0, width = 0, height = 0 } = (await link.boundingBox()) ?? {};
-  await page.mouse.move(x + Math.min(20, width / 2), y + height / 2);
+  await page.mouse.move(x + Math.min(20, width / 2), y + Math.min(10, height / 2));
   await page.mouse.down();
   await during();
   await page.mouse.up();
