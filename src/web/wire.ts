@@ -54,7 +54,7 @@ interface NoticeMessage {
 }
 
 /** All runs that the page shows. They are sent whenever one of them has changed. */
-export interface RunsMessage {
+interface RunsMessage {
   readonly kind: "runs";
   readonly runs: readonly RunRow[];
 }

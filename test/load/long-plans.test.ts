@@ -159,7 +159,7 @@ test("a plan that could not be made says why, and that the call is to be made ag
   expect(failed).toMatchObject({ status: "failed", tool: "plan_targeting", isError: true });
   expect(failed.failures[0]?.message).toContain("could not be planned");
   expect(failed.failures[0]).toMatchObject({ ref: targetingId, errorCode: "NOT_PLANNED" });
-  expect(failed.text).toContain("Make the call again");
+  expect(failed.text).toContain("Then make the call again");
   expect(failed.text).not.toContain("resume_run");
   await fast();
   // The reason is stored in the journal, so another process reports the same.
@@ -269,7 +269,7 @@ test.each([
     const failed = await ended(server, runId);
     expect(failed).toMatchObject({ status: "interrupted", runId });
     expect(failed.text).toContain("resume_run");
-    expect(failed.text).not.toContain("Make the call again");
+    expect(failed.text).not.toContain("Then make the call again");
     expect(await writes()).toBe(0);
     await fast();
     const other = await shared(PATIENT);

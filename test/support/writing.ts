@@ -170,7 +170,7 @@ function checkText(report: Report, text: string): void {
     said.push(
       errorCode,
       ...message.split(": "),
-      remedy.replace(/(?: Then:)? ?Call resume_run with this runId\.(?: It [^.]*\.)?/, "").trim(),
+      remedy.replace(/ ?(?:Then c|C)all resume_run with this runId\.(?: It [^.]*\.)?/, "").trim(),
     );
   }
   for (const { items, bytes } of plan) said.push(`${counted(items)} `, `${counted(bytes)} byte`);

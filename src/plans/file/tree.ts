@@ -197,7 +197,7 @@ function truthIn(node: Node, spot: Spot, problems: Problems): boolean | undefine
 }
 
 /** Returns the type of an option. If it is unknown, reports a problem and returns undefined. */
-export function typeIn(text: string, spot: Spot, problems: Problems): "atomic" | "collection" | undefined {
+function typeIn(text: string, spot: Spot, problems: Problems): "atomic" | "collection" | undefined {
   if (text === "atomic" || text === "collection") return text;
   return problems.add(spot, `${quoted(text)} is not a type of an option`, "Write collection (a group) or atomic.");
 }
