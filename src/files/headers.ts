@@ -79,7 +79,8 @@ function readingOf({ columns, spelt = () => undefined }: ValidColumns, mapped: C
     if (numbered !== undefined && CONTEXTS.includes(numbered.column)) return numbered;
     const right = spelt(heading.trim());
     if (right !== undefined) return { column: right, rank: ALIASED };
-    const noted = known.get(plainHeading(heading.replaceAll(NOTES, "")));
+    const bare = heading.replaceAll(NOTES, "");
+    const noted = bare === heading ? undefined : known.get(plainHeading(bare));
     return noted && noted.rank <= ALIASED ? { ...noted, rank: NOTED } : undefined;
   };
 }
