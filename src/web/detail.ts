@@ -1,7 +1,6 @@
 import { approvalWords } from "../answers/approvals.ts";
-import { messageFor, OPERATION_WORDS, OUTCOME_WORDS, type SummarizedFailure } from "../answers/failures.ts";
-import { placesWords, placeWords } from "../answers/fence.ts";
-import { earlierPlace, many, type Reader } from "../answers/message-words.ts";
+import { OPERATION_WORDS } from "../answers/failures.ts";
+import { many } from "../answers/message-words.ts";
 import { undoLine, undoneObject } from "../answers/plan-answers.ts";
 import { FIELD_WORDS } from "../answers/plan-words.ts";
 import { sheetNotes } from "../answers/sheets.ts";
@@ -11,36 +10,18 @@ import { type JournalEntry, journalEntry } from "../changes/rows/entries.ts";
 import type { Difference } from "../plans/plan.ts";
 import type { PlanDocument } from "../plans/plan-document.ts";
 import { parseJson } from "../platform/json.ts";
-import { capitalized, characterList, cutText, thousands } from "../platform/text.ts";
+import { capitalized, thousands } from "../platform/text.ts";
 import type { Run } from "../runs/kind.ts";
-import { objectResult } from "../runs/report.ts";
 import { isSaveRun } from "../saves/save-runs.ts";
-import { LIMITS } from "../spec/limits.ts";
 import type { ToolServices } from "../tools/define-tool.ts";
 import { whyNotApplied } from "../tools/kept-plan.ts";
 import { planTextOf, removedLines, resultLine, sheetRunOf } from "../tools/run-files.ts";
 import { approvalOfRun, fileReadBy } from "../tools/run-reports.ts";
+import { MAX_ROWS } from "./failure-rows.ts";
 import { fileAnswer } from "./page.ts";
-import type {
-  FailureRow,
-  PlanDifference,
-  PlanView,
-  ProblemList,
-  ProblemRow,
-  RequestList,
-  RequestRow,
-  RunDetail,
-  RunFile,
-  RunRow,
-  StoryStep,
-} from "./wire.ts";
+import type { PlanDifference, PlanView, RequestList, RequestRow, RunDetail, RunFile, StoryStep } from "./wire.ts";
 
 const MINUTE_MS = 60_000;
-
-/** The maximum number of rows in one response. */
-const MAX_ROWS = 100;
-/** The maximum number of characters of a value. */
-const MAX_LETTERS = 300;
 
 /**
  * Returns the history of a run: requested, decided, checked again, retried. The page adds its status as the last step.
@@ -86,262 +67,6 @@ function waitWords(run: Run): string | undefined {
     seconds > 0 && `waited ${waitedMs >= 2 * MINUTE_MS ? `${Math.round(waitedMs / MINUTE_MS)} min` : `${seconds} s`}`,
   ].filter((part) => part !== false);
   return parts.length === 0 ? undefined : parts.join(", ");
-}
-
-/** The error codes of events that are deliberately not sent, because the service would ignore or reject them. */
-const HELD_BACK: ReadonlySet<string> = new Set(["EVENT_IGNORED", "EVENT_REJECTED"]);
-
-/** Returns who reads about a run. `canResume`: whether the run has the button Resume run, which some remedies name. */
-export function readerOf(canResume: boolean): Reader {
-  return canResume ? "page" : "endedPage";
-}
-
-/** Returns a failure as the page shows it. */
-export function failureRow(failure: SummarizedFailure): FailureRow {
-  const { outcome, remedy } = failure;
-  const kind = outcome === "failed" || outcome === "notApplied" || outcome === "skipped" ? outcome : "unknown";
-  return {
-    ...{ outcome: kind, count: failure.count, message: sharedMessage(failure), remedy },
-    ...{ places: placesOf(failure), ...examplesOf(failure), cause: causeOf(failure) },
-    ...(HELD_BACK.has(failure.errorCode) && { isHeldBack: true }),
-  };
-}
-
-/** A warning for the agent that gets the text of `forAgent`: an event that is sent twice may count twice. */
-const UNKNOWN_END = "The unknown ones may have counted: check before you send them again.";
-
-/**
- * Returns a text that a person can give to an agent, which then fixes the failures: the run, each reason with its
- * positions, and the call that returns the rows. Undefined if nothing failed.
- */
-export function forAgent(
-  { runId, tool, fileName, actions }: RunRow,
-  failures: readonly FailureRow[],
-): string | undefined {
-  if (failures.length === 0) return undefined;
-  const reasons = failures.map(
-    ({ count, places, message, remedy, outcome }) =>
-      `- ${count} ${OUTCOME_WORDS[outcome]} (${places}): ${message.replace(/\.$/, "")}. ${remedy}`,
-  );
-  const call = (which: string) => `Their input: get_run {"runId":"${runId}","outcome":"${which}","includeInput":true}`;
-  const has = (which: FailureRow["outcome"]) => failures.some(({ outcome }) => outcome === which);
-  const ends = [
-    ...(has("failed") ? [call("failed"), "Fix the failed ones, and send only these again."] : []),
-    ...(has("unknown") ? [call("unknown"), UNKNOWN_END] : []),
-    ...(has("notApplied") && actions.includes("resume") ? [`resume_run {"runId":"${runId}"} applies the rest.`] : []),
-  ];
-  const from = fileName === undefined ? "" : `, ${fileName}`;
-  return [`In run ${runId} (${tool}${from}), these did not succeed:`, ...reasons, ...ends].join("\n");
-}
-
-/** The maximum number of characters of the positions of a failure. */
-const PLACES_LETTERS = 300;
-const FIRST_VALUES = 2;
-/** The maximum number of characters of a wrong value. The web page shows as many. */
-const VALUE_LETTERS = 40;
-
-/** Returns the positions in the input of the objects that failed for one reason: `lines 6, 23, 40-44 and 17 more`. */
-function placesOf({ count, places, placesOmitted, byLine }: SummarizedFailure): string {
-  let shown = places.length;
-  while (shown > 1 && placesWords(places.slice(0, shown), { byLine }).length > PLACES_LETTERS) shown -= 1;
-  const first = places.slice(0, shown);
-  const named = first.reduce((sum, [from, to]) => sum + to - from + 1, 0);
-  const isCut = placesOmitted || shown < places.length;
-  return placesWords(first, { byLine }) + (isCut ? ` and ${thousands(Math.max(1, count - named))} more` : "");
-}
-
-/**
- * Returns examples for a failure: the names of its first objects or, if they have no names, their wrong values.
- * `areAll`: no object has another name or value.
- */
-function examplesOf(failure: SummarizedFailure): Pick<FailureRow, "examples" | "areAll"> {
-  const { count, examples, details = [], detail, isOfFirst } = failure;
-  const names = examples.map(({ name }) => name);
-  const values = [detail, ...details.map(({ reason }) => reason.detail)].flatMap((one) =>
-    typeof one?.value === "string" ? [one.value] : [],
-  );
-  const some = names.length > 0 ? names : values;
-  // Values that are equal after they are cut are shown once.
-  const shown = [...new Set(some.map((text) => cutText(text, VALUE_LETTERS)))];
-  // If all rows are reported as duplicates of one other row, they all have its name, so no other names are missing.
-  const isOneName =
-    failure.errorCode === "DUPLICATE_IN_INPUT" && !isOfFirst && !failure.isOfKinds && details.length === 0;
-  const areAll = shown.length <= FIRST_VALUES && (some.length >= count || isOneName);
-  return { examples: shown.slice(0, FIRST_VALUES), ...(areAll && { areAll }) };
-}
-
-const [SHORTEST, LONGEST] = [LIMITS.nameMinLength.value, LIMITS.nameMaxLength.value];
-
-/** The words for each rule that an invalid name can break. */
-const NAME_CAUSES: Readonly<Record<string, string>> = {
-  decomposed: "has decomposed Hangul",
-  tooShort: `under ${SHORTEST} characters`,
-  tooLong: `over ${LONGEST} characters`,
-  outerSpace: "begins or ends with space",
-};
-
-/**
- * Returns what is wrong with invalid names in a few words. All names of one failure break the same rules. Undefined if
- * there are no words for these rules.
- */
-function nameCause({ details = [], detail = {}, count }: SummarizedFailure): string | undefined {
-  const each = details.length === 0 ? [detail] : details.map(({ reason }) => reason.detail ?? {});
-  const textsOf = (list: unknown): readonly string[] => (Array.isArray(list) ? list.map(String) : []);
-  const rules = textsOf(each[0]?.rules);
-  if (rules.includes("tooShort") && each[0]?.length === 0) return "name is empty";
-  const found = [...new Set(each.flatMap(({ characters }) => textsOf(characters)))];
-  const isCut = details.length > 0 && count > details.length;
-  const parts = [
-    ...rules.flatMap((rule) => (Object.hasOwn(NAME_CAUSES, rule) ? [NAME_CAUSES[rule]] : [])),
-    ...(found.length > 0 ? [`contains ${characterList(found)}${isCut ? ", …" : ""}`] : []),
-  ];
-  return parts.length === 0 ? undefined : `name ${parts.join(", ")}`;
-}
-
-/** The words for the most frequent kinds of damage to cells. */
-const DAMAGE_CAUSES: Readonly<Record<string, string>> = {
-  scientific: "rounded by a spreadsheet",
-  date: "changed into a date",
-  formulaError: "is a formula error",
-  misread: "has a wrong encoding",
-  undecoded: "has a wrong encoding",
-};
-
-/**
- * Returns what is wrong with events that were deliberately not sent: the part of the message after the colon. The
- * heading already says that they were not sent. Undefined if the message is about only the first of these events.
- */
-function heldCause({ isOfFirst, message }: SummarizedFailure): string | undefined {
-  return isOfFirst ? undefined : /: (.+)/s.exec(message)?.[1];
-}
-
-/** Returns the details of the first object of a failure. */
-function detailOf({ detail, details }: SummarizedFailure): NonNullable<SummarizedFailure["detail"]> {
-  return detail ?? details?.[0]?.reason.detail ?? {};
-}
-
-const NAME_EXISTS = "name already exists";
-
-/** The maximum number of repeated rows that a cause names, each with the earlier row. The message names up to 20. */
-const MAX_REPEATS = 3;
-
-/** Returns which rows have the names of which earlier ones: `line 302 = 298, line 305 = 299, …`. */
-function repeatsOf({ details = [], count }: SummarizedFailure, most?: number): string {
-  const shown = details
-    .slice(0, most)
-    .map(({ reason, ...place }) => `${placeWords(place)} = ${earlierPlace(reason.detail ?? {})}`);
-  return shown.join(", ") + (count > shown.length ? ", …" : "");
-}
-
-/** Returns what rows repeat whose names are in earlier rows. Undefined if there are no such rows. */
-function repeatCause(failure: SummarizedFailure): string | undefined {
-  const { details, byLine } = failure;
-  const detail = detailOf(failure);
-  const place = earlierPlace(detail);
-  if (place === undefined || detail.field === "_id") return undefined;
-  const isSame = detail.contexts === "same";
-  if (details !== undefined) return `${isSame ? "row" : "name"} used twice: ${repeatsOf(failure, MAX_REPEATS)}`;
-  const others = detail.contexts === "other" ? ", other Context IDs" : "";
-  return `${isSame ? "equals" : "repeats"} ${byLine ? "line" : "item"} ${place}${others}`;
-}
-
-/**
- * The words for other frequent failures, by error code. For a code without an entry, the page shows the whole message.
- */
-const CAUSES: Readonly<Record<string, (failure: SummarizedFailure) => string | undefined>> = {
-  INVALID_NAME: nameCause,
-  INVALID_CONTEXT_ID: (failure) =>
-    detailOf(failure).rule === "tooLong" ? `Context ID over ${LIMITS.contextIdBytes.value} bytes` : undefined,
-  INVALID_ROW(failure) {
-    const { damage, what } = detailOf(failure);
-    const key = String(damage);
-    return Object.hasOwn(DAMAGE_CAUSES, key) ? `${what} ${DAMAGE_CAUSES[key]}` : undefined;
-  },
-  TARGETING_CATEGORY_NAME_DUPLICATE: (failure) => repeatCause(failure) ?? NAME_EXISTS,
-  DUPLICATE_IN_INPUT: repeatCause,
-  NAME_NOT_FOUND(failure) {
-    const { isOfFirst, isOfKinds, message } = failure;
-    if (detailOf(failure).field !== "parentName") return undefined;
-    return isOfFirst || isOfKinds
-      ? "group does not exist"
-      : message.replace("the targeting has no option group named", "no group");
-  },
-  EXISTS: () => NAME_EXISTS,
-  NEEDS_FAILED: () => "row of its group failed",
-  EVENT_IGNORED: heldCause,
-  EVENT_REJECTED: heldCause,
-};
-
-/** Returns the cause of a failure in a few words. Undefined if `CAUSES` has no words for it. */
-function causeOf(failure: SummarizedFailure): string | undefined {
-  const { errorCode } = failure;
-  return Object.hasOwn(CAUSES, errorCode) ? CAUSES[errorCode]?.(failure) : undefined;
-}
-
-/**
- * For failures in which each object has its own wrong value: what is wrong with all of these values, by error code and
- * rule.
- */
-const IN_COMMON: Readonly<Record<string, string>> = {
-  "INVALID_NAME characters": "not allowed in a name",
-  "INVALID_NAME tooLong": `name longer than ${LIMITS.nameMaxLength.value} characters`,
-  "INVALID_NAME tooShort": `name shorter than ${LIMITS.nameMinLength.value} characters`,
-  "INVALID_CONTEXT_ID tooLong": `Context ID longer than ${LIMITS.contextIdBytes.value} bytes`,
-};
-
-/**
- * Returns the message of a failure. If each object has its own message, returns what the messages have in common, or
- * one of them as an example.
- */
-function sharedMessage(failure: SummarizedFailure): string {
-  const { isOfFirst, isOfKinds, errorCode, count, details = [], message } = failure;
-  if (!isOfFirst) return message;
-  const each = details.map(({ reason }) => reason.detail ?? {});
-  const [detail = {}] = each;
-  const [rule] = Array.isArray(detail.rules) ? detail.rules : [detail.rule];
-  const key = `${errorCode} ${String(rule)}`;
-  const common = Object.hasOwn(IN_COMMON, key) ? IN_COMMON[key] : undefined;
-  const hasOneRule = each.every(({ rules }) => !Array.isArray(rules) || rules.length === 1);
-  if (isOfKinds && (common === undefined || !hasOneRule)) return message;
-  if (common === undefined) {
-    if (causeOf(failure) === undefined || earlierPlace(detail) === undefined) return `for example, ${message}`;
-    return `same name${detail.contexts === "same" ? " and Context IDs" : ""} as an earlier one: ${repeatsOf(failure)}`;
-  }
-  const found = each.flatMap(({ characters }) => (Array.isArray(characters) ? characters.map(String) : []));
-  if (rule !== "characters") return common;
-  return `${common}: ${characterList([...new Set(found)])}${count > details.length ? ", …" : ""}`;
-}
-
-/**
- * Returns one page of the rows or items that did not succeed. With `of=unknown` in the query, those with an unknown
- * result; otherwise those that failed or were not applied.
- */
-export function problemList(run: Run, query: URLSearchParams): ProblemList {
-  const { state } = run;
-  const reader = readerOf(run.status() === "interrupted" || run.status() === "cancelled");
-  const from = Math.max(0, Math.trunc(Number(query.get("from"))) || 0);
-  const isUnknown = query.get("of") === "unknown";
-  const rows: ProblemRow[] = [];
-  let total = 0;
-  for (let object = 0; object < state.objects.length; object += 1) {
-    const outcome = outcomeOf(state.standing(object));
-    const reason = state.reason(object);
-    if (outcome === undefined || reason === undefined || (outcome === "unknown") !== isUnknown) continue;
-    total += 1;
-    if (total <= from || rows.length === MAX_ROWS) continue;
-    const result = objectResult(state, object);
-    const { message: problem, remedy: suggestion } = messageFor(reason, reader);
-    const value = result.name ?? result._id ?? String(reason.detail?.value ?? "");
-    rows.push({
-      ...{ outcome, place: placeWords(result), value: value.slice(0, MAX_LETTERS) },
-      ...{ problem, suggestion },
-    });
-  }
-  return { rows, total };
-}
-
-function outcomeOf(standing: string): FailureRow["outcome"] | undefined {
-  return (["skipped", "failed", "notApplied", "unknown"] as const).find((one) => one === standing);
 }
 
 /** Returns one page of the requests that a run sent, from its journal. Undefined if the run changes no targetings. */

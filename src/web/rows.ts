@@ -16,7 +16,8 @@ import { isDryRun } from "../tools/get-run.ts";
 import { documentOf } from "../tools/kept-plan.ts";
 import { waitingAnywhere } from "../tools/write/waiting.ts";
 import { changeLines, changeList, firstChanges } from "./changes.ts";
-import { failureRow, forAgent, planView, problemList, readerOf, readingOf, storyOf } from "./detail.ts";
+import { downloadOf, filesOf, planView, readingOf, requestList, savedBy, storyOf } from "./detail.ts";
+import { failureRow, forAgent, problemList, readerOf } from "./failure-rows.ts";
 import { fileAnswer } from "./page.ts";
 import { ownWaitingRuns, type PageScope, type SeenRun, unlessDamaged, visibleRun, whyNotApprovable } from "./seen.ts";
 import { actOf, itemsOf, onlyObject, type TitleParts, titleOf, waitingTitle } from "./titles.ts";
@@ -230,9 +231,6 @@ function undoneBy(plannedBy: string | undefined, did: RunRow["did"], of?: string
   return did && { isUndo: plannedBy === "undo_run", changes: did, of };
 }
 
-/** Loads the code for the details of a run only when a page requests them. */
-const files = () => import("./detail.ts");
-
 /** Returns the details of a damaged run. Undefined if the caller has no such run. */
 async function damagedDetail(runId: string, shown: PageScope): Promise<RunDetail | undefined> {
   const listed = await shown.services.runs.damaged(runId, shown.caller);
@@ -261,8 +259,8 @@ export async function runDetail(runId: string, shown: PageScope): Promise<RunDet
     story: storyOf(run, shown.services),
     reading: readingOf(run),
     ...{ failures, forAgent: forAgent(row, failures) },
-    downloads: isOwn ? await (await files()).filesOf(run, services) : [],
-    saved: isOwn ? (await files()).savedBy(run) : undefined,
+    downloads: isOwn ? await filesOf(run, services) : [],
+    saved: isOwn ? savedBy(run) : undefined,
     changes: await firstChanges(run, services),
     undone: isChangeRun(run) && isUndone(run.state) ? await undoneOf(undoneByRun(run.state), services) : undefined,
     undo:
@@ -296,7 +294,7 @@ async function undoneOf(by: string | undefined, services: ToolServices): Promise
 export async function downloaded(runId: string, file: string, shown: PageScope): Promise<Response | undefined> {
   if (file === "list") return listedChanges(runId, shown);
   const run = await unlessDamaged(shown.services.runs.findOwn(runId, shown.caller));
-  return run === undefined || run === "damaged" ? undefined : (await files()).downloadOf(run, file, shown.services);
+  return run === undefined || run === "damaged" ? undefined : downloadOf(run, file, shown.services);
 }
 
 /** The maximum number of characters of a title in a file name. Systems accept about 250 bytes. */
@@ -477,8 +475,7 @@ const LISTS = {
     changeList(run, query, shown.services),
   failures: ({ run, isOwn }: SeenRun, query: URLSearchParams): ProblemList | undefined =>
     isOwn ? problemList(run, query) : undefined,
-  requests: async ({ run, shown }: SeenRun, query: URLSearchParams) =>
-    (await files()).requestList(run, query, shown.services),
+  requests: ({ run, shown }: SeenRun, query: URLSearchParams) => requestList(run, query, shown.services),
 } as const;
 export const LIST_NAMES: readonly (keyof typeof LISTS)[] = ["effect", "changes", "failures", "requests"];
 

@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import { getRequestListener } from "@hono/node-server";
-import { forAgent } from "../../src/web/detail.ts";
 import { eventStream } from "../../src/web/event-stream.ts";
+import { forAgent } from "../../src/web/failure-rows.ts";
 import { dataAnswer, orRefused, pageApp, RefusedRequest, takePosted } from "../../src/web/page.ts";
 import type { ChangeList, LoginWays, Message, ProblemList, RunDetail, RunRow } from "../../src/web/wire.ts";
 import { served } from "../support/stub-server.ts";

@@ -4,7 +4,7 @@ import { messageFor, type SummarizedFailure } from "../../../src/answers/failure
 import { onPage, textFor } from "../../../src/answers/message-words.ts";
 import type { WriteCall } from "../../../src/changes/call.ts";
 import { agoWords, clockWords, dayWords, diffWords, durationWords } from "../../../src/web/app/plain-words.ts";
-import { failureRow, readerOf } from "../../../src/web/detail.ts";
+import { failureRow, readerOf } from "../../../src/web/failure-rows.ts";
 import { type TitleParts, titleOf } from "../../../src/web/titles.ts";
 import { isTyped, textToType, undoOf, undoOfRun } from "../../../src/web/waiting.ts";
 import { startService } from "../../changes/service.ts";
