@@ -16,14 +16,19 @@ const OWN_COMMANDS = [
 const fast = [...fastTests()];
 const replacing = [...testsThatReplaceModules()];
 
+/** For all tests of the built command: how long a test may take, and how many run at a time. */
+export const PATIENT = {
+  // Only for what hangs: a machine that is busy with other work may take ten times as long as a quiet one.
+  testTimeout: 300_000,
+  hookTimeout: 300_000,
+  expect: { poll: { timeout: 120_000 } },
+  // One more than there are cores: tests wait for processes and pauses a good part of their time.
+  maxWorkers: Math.max(3, availableParallelism() + 1),
+};
+
 export default defineConfig({
   test: {
-    // Only for what hangs: a machine that is busy with other work may take ten times as long as a quiet one.
-    testTimeout: 300_000,
-    hookTimeout: 300_000,
-    expect: { poll: { timeout: 120_000 } },
-    // One more than there are cores: tests wait for processes and pauses a good part of their time.
-    maxWorkers: Math.max(3, availableParallelism() + 1),
+    ...PATIENT,
     projects: [
       { extends: true, test: { name: "fast", include: fast, isolate: false } },
       { extends: true, test: { name: "replaced modules", include: replacing, exclude: ["test/load/**"] } },

@@ -1,6 +1,6 @@
-import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 import { fastTests, testsThatReplaceModules } from "../scripts/fast-tests.ts";
+import { PATIENT } from "../vitest.config.ts";
 
 /**
  * For tests of the built command that have a command of their own, because together they take long. Their folders are
@@ -8,10 +8,7 @@ import { fastTests, testsThatReplaceModules } from "../scripts/fast-tests.ts";
  */
 export default defineConfig({
   test: {
-    testTimeout: 300_000,
-    hookTimeout: 300_000,
-    expect: { poll: { timeout: 120_000 } },
-    maxWorkers: Math.max(3, availableParallelism() + 1),
+    ...PATIENT,
     globalSetup: ["test/support/setup.ts"],
     env: { TEST_PROCESSES: "warm" },
     include: ["test/**/*.test.ts"],
