@@ -83,6 +83,8 @@ export class ModelService {
   readonly inDoubt = new Set<string>();
   /** The service's time at which each name and ID was first sent in a request. */
   readonly leftAt = new Map<string, number>();
+  /** The service's time at which the options of a targeting or group were listed, for each list in order. */
+  readonly #lists: { readonly place: string; readonly at: number }[] = [];
   /** The names and IDs in each request whose answer was lost. */
   readonly #lost: (readonly string[])[] = [];
   /** What a later request created although an answer about it had been lost before. */
@@ -157,6 +159,11 @@ export class ModelService {
     return lost.length > 0 && lost.every((keys) => keys.some((key) => key !== name && this.#madeLater.has(key)));
   }
 
+  /** Returns when the options of a targeting or group were last listed before this time of the service. */
+  lastListed(place: string, before: number): number | undefined {
+    return this.#lists.findLast((list) => list.place === place && list.at <= before)?.at;
+  }
+
   async getTargeting(targetingId: string) {
     this.#read();
     const targeting = targetingIn(this.#options.project, targetingId);
@@ -178,6 +185,7 @@ export class ModelService {
       if (group?.targeting !== targetingId) throw rejected(NO_OPTION);
       if (!group.isGroup) throw rejected(NOT_SUPPORTED);
     }
+    this.#lists.push({ place: parent ?? targetingId, at: project.now() });
     const all = listed(project, targetingId, parent);
     const items = all.slice(offset, offset + limit).map(optionRecord);
     return { items, ...(tellsTotal ? { total: all.length } : {}), ...date };

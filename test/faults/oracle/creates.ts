@@ -127,17 +127,28 @@ function leftInDoubt({ of: { service, schedule } }: Evidence, name: string): num
 }
 
 /**
- * Returns whether another user, after the answer was lost, created exactly what the lost request contained. The answers
- * of the service cannot show the difference. Only here does an outcome rely on likelihood instead of proof.
+ * Returns from when on an option that another user creates cannot be told from one that a lost request created: since
+ * the request was sent. If the run had created nothing before, it cannot compare the clocks; then only its last list
+ * before the request shows which options are older.
+ */
+function indistinctSince(evidence: Evidence, name: string, place: string): number | undefined {
+  const sent = leftInDoubt(evidence, name);
+  if (sent === undefined || evidence.hasCreatedBefore(sent)) return sent;
+  return evidence.of.service.lastListed(place, sent) ?? sent;
+}
+
+/**
+ * Returns whether another user, at about the time of the lost request, created exactly what that request contained. The
+ * answers of the service cannot show the difference. Only here does an outcome rely on likelihood instead of proof.
  */
 function isLookalike(evidence: Evidence, wish: CreateWish, { _id }: ObjectResult): boolean {
   if (_id === undefined) return false;
   const made = evidence.changes(_id).find((change) => change.actor === "other" && /Created$/.test(change.what));
-  const since = leftInDoubt(evidence, wish.name);
+  const option = evidence.of.project.options.get(_id);
+  const since = indistinctSince(evidence, wish.name, option?.parent ?? option?.targeting ?? "");
   if (made === undefined || since === undefined || made.at < since) return false;
   if (evidence.of.schedule.kills.length === 0 && evidence.of.service.madeBesides(wish.name)) return false;
   if (wish.kind === "targeting") return true;
-  const option = evidence.of.project.options.get(_id);
   const wanted = new Set(wish.contexts.map((each) => each.trim()));
   const looksSame =
     option?.isGroup === wish.isGroup &&

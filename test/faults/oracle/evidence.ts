@@ -50,6 +50,13 @@ export class Evidence {
     return this.#created.get(targeting === undefined ? name : `${targeting} ${name}`) ?? [];
   }
 
+  /** Returns whether the run had created anything before this time of the service. */
+  hasCreatedBefore(time: number): boolean {
+    return [...this.#byId.values()].some((changes) =>
+      changes.some(({ actor, what, at }) => actor === "run" && /Created$/.test(what) && at < time),
+    );
+  }
+
   isDeletedBy(actor: "run" | "other", id: string): boolean {
     return this.changes(id).some((change) => change.actor === actor && /Deleted$/.test(change.what));
   }
