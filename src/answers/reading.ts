@@ -158,7 +158,8 @@ export function targetingText(
       `It holds ${many(summary.topLevel, "top-level option")} (${many(summary.groups, "group")}), ` +
         `${many(summary.subOptions, "sub-option")} and ${many(summary.contextIds, "Context ID")} (summed over the options). ` +
         `Empty (${EMPTY_WORDS}): ${thousands(summary.withoutContexts)}.`,
-    summary?.complete === false && "These counts are not complete: one call was too short to read the whole targeting.",
+    summary?.complete === false &&
+      "These counts are not complete: reading the whole targeting takes more than one call.",
     cursor !== undefined && `To continue counting: the same call with cursor ${cursor}`,
   ]);
 }

@@ -41,7 +41,8 @@ export function suiteReportAnswer(run: {
   const byVerdict = countsByGroup(results, ({ expected }) => expected);
   const byBasis = countsByGroup(results, ({ basis }) => basis);
   const notRun = results.filter(({ reason }) => reason === "notRun").length;
-  const nextSteps = notRun > 0 ? ["run smaller suites (eventNames, kinds): one call was too short for all tests"] : [];
+  const nextSteps =
+    notRun > 0 ? ["run smaller suites (eventNames, kinds): there was no time for all tests in one call"] : [];
   const omitted = all.length - mismatches.length;
   const notes = [
     ...(notSaved === undefined ? [] : [`the report was not saved: ${plain(notSaved)}`]),

@@ -417,8 +417,8 @@ class RowReader {
     const isClear = this.#isApart || filled.every((at) => found.names[at] !== "");
     const isOther = isClear && columnCount(found) > 1 && isWhole(found, this.#shape);
     if (!isOther && !isHeader) return;
-    // `contextId` and `contexts` count as the same column here, because a heading in merged cells may be read as
-    // either.
+    // The second line of a header may name a column by another heading, such as "Context IDs" (`contexts`) below
+    // "Context" (`contextId`). So these two count as the same column.
     const same = (name = ""): string => (name === "contextId" ? "contexts" : name);
     if (filled.every((at) => same(found.names[at]) === same(this.#header.names[at]))) return;
     const shown = filled.slice(0, HEADINGS_SHOWN).map((at) => (cells[at] ?? "").trim());
@@ -460,7 +460,7 @@ class RowReader {
   }
 
   #meant(cell: string, at: number): string {
-    // This apostrophe was added when the file was written, so that spreadsheets do not run the formula.
+    // Removes the apostrophe that this program writes before a formula, so that spreadsheets do not run the formula.
     const text = uninertCell(cell);
     if (this.#isStrict || this.#read[at] !== true) return text;
     const composed = composedHangul(text);

@@ -205,7 +205,7 @@ function soFar(scanned: number, start: Place, kept: readonly FoundOption[] | und
     start.scan !== undefined && kept === undefined
       ? " What was found before no longer exists, so the search started again."
       : "";
-  return `One call was too short: ${thousands(scanned)} options were read so far, and they can be sorted only when all are read. The cursor continues.${again}`;
+  return `Reading all options takes more than one call: ${thousands(scanned)} were read so far, and they can be sorted only when all are read. The cursor continues.${again}`;
 }
 
 function keyOf({ step: { option } }: FoundOption, sortBy: "contextCount" | "name"): Key {
@@ -238,7 +238,7 @@ function inOrder(unit: number): number {
 }
 
 /**
- * Returns all options that match. Throws a ToolError if one call is too short to read them; calling again then goes on.
+ * Returns all options that match. Throws a ToolError if reading them takes more than one call; the next one continues.
  */
 export async function everyOption(
   targetingId: string,

@@ -192,7 +192,7 @@ export type Settlement = Fixed<z.infer<typeof settlement>>;
 
 const amendedObject = reportedObject.pick({ change: true }).extend({ object: z.number() });
 
-/** What the report says about an object from now on, because others changed it before this run could. */
+/** What the report says about an object, corrected because others changed the object after the plan was made. */
 export type AmendedObject = Fixed<z.infer<typeof amendedObject>>;
 
 export const rowItem = z.object({ targeting: z.string(), name: z.string(), contexts });

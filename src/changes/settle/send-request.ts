@@ -118,7 +118,7 @@ async function attemptOnce(
     renew: () => driver.intend(turn),
     onLate: () => driver.record({ t: "late", steps, at: driver.clock.now() }),
   });
-  // Read right before the request is sent, so that the clocks can be compared precisely.
+  // Read right before sending: this time is compared with the service's clock, and each delay makes that less precise.
   const leftAt = driver.clock.now();
   try {
     const answer = await driver.send(operation, steps, fence);

@@ -85,7 +85,7 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
         const before = record.version === 1 ? undefined : await readRecord(folder, runId);
         const isReopened = before !== undefined && !mayBeUnfinished(before) && mayBeUnfinished(record);
         const run = isReopened ? await indexedRun(folder, runId) : undefined;
-        // The mark is written to disk, so that a repeated call finds the run after a power failure.
+        // The index entry is written to disk first, so that a repeated call finds the run after a power failure.
         if (run !== undefined) await index.reopen(run);
         const journalBytes = rest && (await wholeBytes(at(runId, FILES.journal)));
         const stored = rest === undefined ? record : { ...record, rest: { ...rest, journalBytes } };
@@ -269,7 +269,8 @@ function sweeper(of: RunsFolder, keep: Retention) {
     marks: readonly KeptMark[],
     { withPlans = false, isWeighed = true },
   ): Promise<void> => {
-    // IDs from the future do not count. Otherwise runs created while the clock was ahead would push out all others.
+    // IDs from the future do not count. Otherwise runs created while the clock was ahead would be the newest ones, and
+    // all others would be removed instead of them.
     const newest = ulidAt(now() + DAY_MS);
     const byNow = marks.filter(({ runId }) => runId <= newest);
     const found = await surplus(of, byNow, { keep, withPlans, isWeighed });
@@ -307,7 +308,10 @@ function sweeper(of: RunsFolder, keep: Retention) {
   };
 }
 
-/** Returns the runs to remove, the oldest first. `marks` begins with the newest. */
+/**
+ * Returns the IDs of the runs to remove, the oldest first. These are too old, or exceed the number or the bytes that
+ * are kept. `marks`: one caller's runs in the index, the newest first.
+ */
 async function surplus(
   { folder, index, now }: RunsFolder,
   marks: readonly KeptMark[],
@@ -354,8 +358,8 @@ function isLong(runId: string, now: number, ms: number): boolean {
 }
 
 /**
- * Removes marks without a run, and run folders without a header, if they are older than a day. Newer ones may belong to
- * a run that is just being stored, because the mark is created before the run.
+ * Removes index entries without a run, and run folders without a header, if they are older than a day. Newer ones may
+ * belong to a run that is just being stored, because the entry is created before the run.
  */
 async function forgetGone({ folder, index, now }: RunsFolder): Promise<void> {
   const runs = new Set(await runsIn(folder));

@@ -119,8 +119,8 @@ export interface InView {
 type Sealing = Pick<ToolContext, "sealKey" | "caller">;
 
 /**
- * Returns whether a person may decide in a view. Only the client's host can keep the model from deciding there. So in
- * strict mode, `trustViews` must be set.
+ * Returns whether a person may decide in a view that the host shows. This server cannot see whether the person or the
+ * model decided there, so in strict mode, it must be set to trust the host (`trustViews`).
  */
 export function mayDecideInView({ confirm, trustViews }: Pick<ToolServices, "confirm" | "trustViews">): boolean {
   return confirm !== "strict" || trustViews;
