@@ -413,11 +413,11 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
     remedy: `${CELLS} In a workbook, empty the cells to the right of the headings.`,
   }),
   type: ({ value }) => ({
-    message: `Is Group is ${quotedCell(value)}, which is not clearly yes or no`,
+    message: `the value ${quotedCell(value)} of Is Group cannot be read as yes or no`,
     remedy: "For a group, write collection or yes. For an option, write atomic or no, or leave the cell empty.",
   }),
   exposeChildren: ({ value }) => ({
-    message: `exposeChildren is ${quotedCell(value)}, which is not clearly yes or no`,
+    message: `the value ${quotedCell(value)} of exposeChildren cannot be read as yes or no`,
     remedy: "Write yes or no, or leave the cell empty.",
   }),
   otherName: ({ value, name, _id }) => ({

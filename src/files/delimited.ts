@@ -64,8 +64,8 @@ export class DelimitedReader {
   #begun: string[] = [];
   #begunLength = 0;
   /**
-   * The length of the unsplit text at which it is searched for complete records again: twice its length at the last
-   * search. To search after each piece would be slow if a record is long.
+   * How long the unread text must be before it is searched for complete records: twice as long as after the last
+   * search. If it were searched after each piece, a long record would be read from its start too often.
    */
   #lookAt = 0;
   #offset = 0;

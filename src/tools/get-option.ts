@@ -152,7 +152,7 @@ async function otherOption(
   if (own !== undefined) return optionsNamed(own, api, signal)(given);
   throw new ToolError(
     "compareWith is a name, and its targeting is not known",
-    "Give targetingId too, or give compareWith the ID of the option.",
+    "Give targetingId too, or set compareWith to the ID of the option.",
   );
 }
 

@@ -256,7 +256,7 @@ test("an X in Is Group means yes among empty cells and no beside an O, in a plan
       expect(text).toContain('line 3: "Hats"');
     }
     const unclear = textOf(await send(tool, `${tool}-unclear.csv`, sheet("X", "X"), args));
-    expect(unclear).toContain('Is Group is "X", which is not clearly yes or no');
+    expect(unclear).toContain('the value "X" of Is Group cannot be read as yes or no');
   }
 });
 

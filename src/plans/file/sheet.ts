@@ -265,8 +265,8 @@ class Rows {
     if (typeof isGroup === "boolean") return isGroup ? "collection" : "atomic";
     return this.#drafts.problems.add(
       cell,
-      `Is Group is ${quoted(cell.text.trim())}, which is not clearly yes or no`,
-      "Write yes for a group, no for an option, or nothing.",
+      `the value ${quoted(cell.text.trim())} of Is Group cannot be read as yes or no`,
+      "Write yes for a group or no for an option, or leave the cell empty.",
     );
   }
 
@@ -276,7 +276,7 @@ class Rows {
     return this.#drafts.problems.add(
       cell,
       "exposeChildren must be true or false, or yes or no",
-      "Write yes, no, or nothing.",
+      "Write yes or no, or leave the cell empty.",
     );
   }
 
