@@ -173,8 +173,8 @@ export interface CheckRow {
 const EXPECTATION_TOKENS = 1600;
 const CHECK_TOKENS = 300;
 /**
- * The maximum tokens for the uids of users who do not meet everything. The tokens that they use are subtracted from
- * `EXPECTATION_TOKENS`.
+ * The maximum tokens for the uids of users who do not meet all expectations and checks. The tokens that these uids use
+ * are subtracted from `EXPECTATION_TOKENS`.
  */
 const USERS_TOKENS = 700;
 const FINDING_TOKENS = 520;
@@ -271,8 +271,8 @@ export function reportCheck(
   // Expectations that fail only because of the other check (of order or time) are named in its report.
   const unmet = unmetWords(expectations, expect, ({ check }) => check === undefined || check === name);
   /**
-   * Returns whether the check holds for a user. The order can be right although the number or the result of some events
-   * is wrong, so the words also name unmet expectations.
+   * Says whether the check holds for a user. The order can be right although the number or the result of some events is
+   * wrong, so the text names unmet expectations as well.
    */
   const verdictOf = (result: CheckRow): string => {
     const why = whyWords(result);

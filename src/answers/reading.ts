@@ -268,8 +268,8 @@ export function listLines(brief?: BriefList): (row: OptionRow) => string {
 }
 
 /**
- * Returns the letters with which all IDs of a list begin, which the list can omit. At most the part that contains the
- * time of creation.
+ * Returns the letters with which all IDs of a list begin, so that its lines can omit them. At most the ten letters of a
+ * ULID that contain the time of creation are omitted.
  */
 export function briefList(rows: readonly OptionRow[]): BriefList {
   const [first = "", ...others] = rows.map(({ _id }) => _id);

@@ -373,7 +373,7 @@ const TYPE = "text|string|number|integer|boolean|varchar|list|텍스트|문자�
 const EXAMPLE = /^\(?(?:(?:example|예시?|Beispiel)\s*:|e\. ?g\.|z\. ?B\.|ex\.)\s*\S/i;
 /**
  * Matches a cell that explains what its column may contain, as in templates ("required: max. 36 characters"). No option
- * can have such a name, because names cannot contain the sign after the word.
+ * can have such a name, because the pattern ends with a sign that names cannot contain.
  */
 const RULE = new RegExp(`^(?:${REQUIREMENT}|${TYPE})\\s*[,:;(\\[/]`, "i");
 const REQUIRED = new RegExp(`^[(*]*(?:${REQUIREMENT})[)*]*$`, "i");

@@ -31,8 +31,9 @@ class KoreanLikeness {
   #signs = 0;
   #rare = 0;
   #invalid = 0;
-  /** How many pairs are kana in EUC-JP, and whether each byte would be half-width kana in Shift_JIS. */
+  /** How many pairs of bytes are kana in EUC-JP. */
   #kana = 0;
+  /** Whether both bytes of each pair are half-width kana in Shift_JIS. */
   #isHalfKana = true;
 
   take(chunk: Uint8Array): void {
@@ -61,8 +62,8 @@ class KoreanLikeness {
 }
 
 /**
- * Recognizes UTF-8 that is damaged. Western text never looks like the UTF-8 characters with three bytes, and rarely
- * like those with two ("Ã¤").
+ * Recognizes damaged UTF-8 by its intact characters. In Western encodings, the three bytes of such a character never
+ * make up a plausible text, and two bytes rarely do ("Ã¤").
  */
 class UnicodeLikeness {
   /** How many bytes of the current character are still missing (`#left`), and how many it has in all (`#length`). */

@@ -170,8 +170,8 @@ const FILE = "SKILL.md";
 const MARKDOWN = "text/markdown";
 
 /**
- * Returns where the extension gets the skills from. Their digests are computed only on request, so that the server
- * starts fast.
+ * Returns the source from which the SDK's extension gets the skills. Their digests are computed only on request, so
+ * that the server starts fast.
  */
 function sourceOf(entryOf: (name: string, files: Record<string, string>) => Promise<Skill>): SkillSource {
   const all = once(async (): Promise<readonly ServedSkill[]> => {

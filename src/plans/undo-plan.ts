@@ -305,7 +305,7 @@ export function intended(options: readonly OptionEffect[], present: Present): In
   const names = new Set([...present.options.values()].flatMap(({ _id, name }) => (own.has(_id) ? [] : [name])));
   for (const option of options) {
     const there = present.options.get(option._id);
-    // Another option now has the name of an option that the run created and that was deleted. It may be by others, so
+    // The option that the run created was deleted, and another option now has its name. Others may have created it, so
     // it stays.
     if (option.did === "created" && there === undefined && names.has(option.left.name)) {
       const { _id, left } = option;

@@ -62,7 +62,7 @@ function unknownFlag(raw: string, known: readonly string[]): SettingsError {
   );
   if (secret !== undefined) {
     return new SettingsError(
-      `${raw} is not a flag: keys come from the environment, ${secret.variable}`,
+      `${raw} is not a flag; set the environment variable ${secret.variable} instead`,
       secret.variable,
     );
   }

@@ -190,7 +190,7 @@ function checkedOf(
 }
 
 /**
- * Returns a function that tells whether the call asks for a kind of wrong events: whether the kind has the requested
+ * Returns a function that tells whether the call asks for a kind of wrong events. The kind must have the requested
  * verdict, and the requested name or a probable misspelling of it.
  */
 function isAskedFor({ eventName, verdict }: InspectInput) {
@@ -357,8 +357,7 @@ export function checksOf(arrived: readonly SandboxEvent[], given: InspectInput):
     ...(inOrder && expect.length > 0 && { order }),
     ...(withinMs !== undefined && expect.length > 0 && { within }),
     notes: [
-      isNothingExpected &&
-        "inOrder and withinMs check the events that expect names: none was named, so nothing was checked.",
+      isNothingExpected && "inOrder and withinMs check only the events in expect. It has none, so nothing was checked.",
       inOrder && isRepeated && ROUNDS_NOTE,
     ].filter((note) => note !== false),
   };
@@ -367,7 +366,7 @@ export function checksOf(arrived: readonly SandboxEvent[], given: InspectInput):
 const ROUNDS_NOTE =
   "Some expected events arrived repeatedly. inOrder only checks that they arrived once in this order (with count: all " +
   "of one event before the next). " +
-  "To check every repetition, list the events in expect once per repetition, without count.";
+  "To check every repetition, list the events in expect again for each repetition, and leave count out.";
 
 function usersWith(
   arrived: readonly SandboxEvent[],

@@ -172,7 +172,7 @@ function listedTitle(listed: ListedRun, known: Known): string {
   });
 }
 
-/** Returns what a person can do with a listed run that does not wait for approval, including undo. */
+/** Returns what a person can do with a listed run that does not wait for approval, and until when it can be undone. */
 function idleActions({ updatedAt, open, about }: ListedRun, status: RunRow["status"], shown: PageScope) {
   const actions = actionsOf(status, open && !about?.isOver, shown);
   const { created = 0, changed = 0, deleted = 0 } = about?.did ?? {};

@@ -241,7 +241,9 @@ test("a list of users ends after the last event, and an order that was repeated 
   const once = { uid: "again", expect: expect_, inOrder: true };
   const held = textOf(await session.client.callTool("inspect_events", once));
   expect(held).toContain("The order held: the expected events arrived in this order at least once.");
-  expect(held).toContain("To check every repetition, list the events in expect once per repetition, without count.");
+  expect(held).toContain(
+    "To check every repetition, list the events in expect again for each repetition, and leave count out.",
+  );
   const every = { ...once, expect: [...expect_, ...expect_, ...expect_] };
   expect(textOf(await session.client.callTool("inspect_events", every))).toContain(
     'The order did NOT hold: "purchase" (expectation 6) arrived 1,000 ms before "view_item" (expectation 5)',

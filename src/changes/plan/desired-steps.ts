@@ -144,8 +144,9 @@ function groupFinder({ alreadyDone, items, there }: PlannedChanges): StepContext
 }
 
 /**
- * Builds a model of the options that the changes concern. `others`: how many other options there are. An option that
- * was not read is modelled as the plan saw it, and an unread group as not empty.
+ * Returns a model of the options that the changes concern, for planning the requests, and how many other options the
+ * targeting has (`others`). In the model, an option that was not read is as the plan saw it, and a group that was not
+ * read is not empty.
  */
 function modelOf({ there, items }: PlannedChanges, wanted: ReadonlyMap<Ref, Change>) {
   const names = new Set<string>();

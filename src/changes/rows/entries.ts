@@ -84,7 +84,10 @@ const stepFields = z.object({
    * objects of both steps fail for this reason.
    */
   undoes: reason.exactOptional(),
-  /** Set if the step only prepares other steps: it sets a temporary name, or reverses one part of a change. */
+  /**
+   * Set if a later step completes what this step begins: this one sets a temporary name, or reverses a part of a failed
+   * change whose last part is reversed by a step with `undoes`.
+   */
   prepares: z.literal(true).exactOptional(),
   /** The name of the object before it got a temporary name. */
   formerName: z.string().exactOptional(),

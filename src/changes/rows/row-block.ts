@@ -157,7 +157,7 @@ const GATHERED_UNITS = 16_384;
 export class RowWriter {
   #chunk = new TextChunk(0);
   #last: { readonly block: RowBlock; readonly rows: WrittenRows } | undefined;
-  /** The JSON of the last row's targeting, because the next row probably has the same one. */
+  /** The last row's targeting with its JSON, which the next row with the same targeting uses again. */
   #head: { readonly targeting: string; readonly json: Json } | undefined;
 
   /** Adds a row as `object` and, if it is planned, as `step`. Returns the block that has the row. */

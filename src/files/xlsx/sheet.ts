@@ -264,7 +264,8 @@ class RowReader {
       if (!format.isDate && Number(shown) !== number) this.#stored.set(this.#column, plainNumber(number));
       return shown;
     }
-    // Spreadsheet programs keep only fifteen digits, so a longer number has been rounded.
+    // Spreadsheet programs keep only fifteen digits, so a longer number has been rounded. The exponent lets `damageIn`
+    // find it.
     return isRounded ? number.toExponential(14).replace("e", "E") : plainNumber(number);
   }
 }

@@ -56,7 +56,7 @@ export function tooDeep(spot: Spot): UnreadableFile {
   return new UnreadableFile(
     spot,
     `the file nests more than ${MAX_DEPTH} levels deep here`,
-    "A desired state needs seven levels: options, their children, and lists of Context IDs.",
+    "A desired state has at most seven levels, down to the Context IDs of a sub-option.",
   );
 }
 
