@@ -138,7 +138,7 @@ describe("what cannot be used", () => {
     expect(problem({}, ["--mod=live"])).toMatch(/unknown flag --mod; did you mean --mode\?/);
     expect(problem({}, ["--TARGETING_MCP_READ_ONLY"])).toMatch(/did you mean --read-only\?/);
     expect(problem({}, ["--something-else"])).toMatch(/unknown flag --something-else; the flags are .*--read-only/);
-    expect(problem({}, ["--targeting-api-key=abc"])).toMatch(/not a flag: .*TARGETING_API_KEY/);
+    expect(problem({}, ["--targeting-api-key=abc"])).toMatch(/not a flag; .*TARGETING_API_KEY/);
     expect(problem({}, ["--targeting-api-key=abc"])).not.toContain("abc");
     expect(problem({}, ["--mode"])).toMatch(/--mode needs a value/);
     expect(problem({}, ["--mode", "--read-only"])).toMatch(/--mode needs a value/);
