@@ -84,7 +84,7 @@ export const CHANGE_FORM: RunForm<WriteCall, JournalEntry> = {
   line: journalLine,
 };
 
-/** How long the server waits for the write lock in advance, for a run that it has taken over, in milliseconds. */
+/** How long a run that was taken over waits at most for the write lock before it needs the lock, in milliseconds. */
 const TURN_MS = 10_000;
 /** The maximum number of plan entries in memory. Then they are written to disk. */
 const ENTRIES_PER_FLUSH = 64;
@@ -151,7 +151,7 @@ export function changeRunKind(world: ChangeWorld, others: OtherRuns): ChangeRunK
         run.record({ t: "resume", at: world.clock.now() });
         return undefined;
       }),
-    // Begins to wait until the previous process can no longer write, so that the resumed run need not wait later.
+    // Waits in the background until the previous process can no longer write, so that the run need not wait later.
     takenOver() {
       const signal = AbortSignal.timeout(TURN_MS);
       void world.lock.hold(world.project, (turn) => turn.settled(signal), signal).catch(() => undefined);

@@ -338,7 +338,7 @@ export class RunState {
     return binding.object === undefined ? undefined : this.idOf(binding.object);
   }
 
-  /** Returns whether another step than `step` passes a test. Results are cached by the function `test`. */
+  /** Returns whether another step than `step` passes a test. The result is cached for each function `test`. */
   hasOther(step: number, test: (other: Step) => boolean): boolean {
     return this.#work.standings.hasOther(step, test);
   }

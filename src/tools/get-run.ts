@@ -239,7 +239,7 @@ async function listRuns(
   const shown = takeRows(runs, runLine, pageBudget());
   const last = shown.at(-1);
   const next = (more || shown.length < runs.length) && last !== undefined ? writeCursor(asked, last.runId) : undefined;
-  // The next page counts those between its runs.
+  // Dry runs that are older than the last shown run are counted on the next page.
   const omitted = dryRuns.filter((runId) => next === undefined || last === undefined || runId > last.runId).length;
   return renderAnswer({ environment, runs: shown, cursor: next }, [runsText(shown, next, omitted)]);
 }

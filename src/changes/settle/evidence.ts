@@ -89,8 +89,8 @@ export type Order = "before" | "after" | "unclear";
 const NOISE_MS = 20;
 
 /**
- * If the difference of the clocks is known to this many milliseconds (about one request), the middle of its range is a
- * good estimate.
+ * If the difference of the clocks is known to within this many milliseconds (about the duration of a request), the
+ * middle of its range is a good estimate.
  */
 const NARROW_MS = 50;
 
