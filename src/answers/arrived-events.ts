@@ -240,7 +240,7 @@ export function reportUsers(
   const users = [...new Set(expectations.flatMap(({ uid }) => uid ?? []))];
   if (users.length < 2) return { facts: {}, text: [], tokens: 0 };
   const failed = new Set([...expectations, ...checks].flatMap(({ uid, met }) => (met ? [] : (uid ?? []))));
-  const counts = `Everything asked for is true of ${users.length - failed.size} of ${users.length} users`;
+  const counts = `${users.length - failed.size} of ${users.length} users meet all expectations and checks`;
   const left = users.slice(from).filter((uid) => failed.has(uid));
   const budget = { left: USERS_TOKENS, least: 1 };
   const uids = takeRows(left.map(cutUid), quoteUntrusted, budget);
@@ -248,11 +248,11 @@ export function reportUsers(
   const before = failed.size - left.length;
   const further = left[uids.length];
   const isAll = uids.length === failed.size;
-  const which = isAll ? "" : `; these are ${before + 1}-${before + uids.length}`;
+  const which = isAll ? "" : `, of which these are ${before + 1}-${before + uids.length}`;
   return {
     facts: { usersNotMet: { total: failed.size, uids } },
     text: [
-      `${counts}. It is not true of ${failed.size}${which}:`,
+      `${counts}. ${failed.size} ${failed.size === 1 ? "does" : "do"} not${which}:`,
       fenced([uids.map((uid) => quoteUntrusted(uid)).join(", ")]),
     ],
     tokens: USERS_TOKENS - budget.left,

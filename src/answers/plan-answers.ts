@@ -449,7 +449,7 @@ export function undoneObject(row: UndoRow, changes: readonly ListedChange[], say
     field === undefined || left === undefined || now === undefined || !isChanged
       ? ""
       : left === now
-        ? `: ${picked(now)}, as after the run, but others were added or some were changed since`
+        ? `: ${picked(now)}, as many as after the run, but some were replaced or changed since`
         : `: ${picked(left)} after the run, ${picked(now)} now`;
   return `${what}${about}${values}${why === "" ? "" : `: ${why}`}`;
 }

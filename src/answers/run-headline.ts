@@ -280,7 +280,8 @@ export function rowsNote({ rows, ...run }: Pick<ReportedRun, "rows" | "failures"
   if (merged + skipped === 0) return [];
   const parts = [
     `${many(read, "row")} of the file made ${many(read - merged, "item")}`,
-    merged > 0 && `${many(merged, "row")} joined an earlier row's item${joinedWords(joined, run)}`,
+    merged > 0 &&
+      `${many(merged, "row")} merged into ${merged === 1 ? "an earlier row" : "earlier rows"}${joinedWords(joined, run)}`,
     skipped > 0 && `${many(skipped, "empty row")} skipped`,
   ].filter((part) => part !== false);
   return [parts.join("; ")];
@@ -299,7 +300,7 @@ function joinedWords(
   for (const { line, of } of joined) byItem.set(of, [...(byItem.get(of) ?? []), line]);
   const words = [...byItem].map(([of, lines]) => {
     const ranges = joinedRanges(lines.map((line) => [line, line]));
-    return `${placesWords(ranges, { byLine: true })} the item of line ${of}`;
+    return `${placesWords(ranges, { byLine: true })} into line ${of}`;
   });
   const failed = failures.filter(({ outcome }) => outcome === "failed");
   const hasFailed = (line: number): boolean =>

@@ -351,7 +351,7 @@ export function confirmationText(confirmation: NonNullable<ReportedRun["confirma
 }
 
 export function tokenAgainStep(tool: string): string {
-  return `without its token: the same ${tool} call again asks about this run and gives a new token`;
+  return `without its token: make the same ${tool} call again; it asks about this run and gives a new token`;
 }
 
 /** Returns the call with which the agent continues after the person has approved. */

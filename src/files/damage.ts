@@ -147,7 +147,7 @@ const DAMAGE_WORDS = {
     "Write the number without the apostrophe.",
   ],
   quoted: ["is in quotation marks", "Write it without the quotation marks."],
-  bullet: ["begins with the sign of an entry of a list", "Write it without this sign."],
+  bullet: ["begins with a list marker, such as • or -", "Write it without this marker."],
   wide: ["has full-width digits", "Write it with the digits 0 to 9."],
   misread: ["was read in a wrong encoding before it was saved", READ_AGAIN],
   undecoded: ["contains U+FFFD, which replaces a character that was lost in a wrong encoding", READ_AGAIN],

@@ -88,7 +88,7 @@ function invalid(encoding: Encoding, line: number): FileError {
 export function certainEncoding(found: Encoding | undefined): Encoding {
   if (found !== undefined) return found;
   throw new FileError(
-    "the encoding of the file is not certain, so its letters could be read as others; nothing was sent",
+    "the encoding of the file is not certain, so some letters could be read wrongly; nothing was sent",
     `Save it as CSV UTF-8 or as .xlsx. Or give its encoding: ${ENCODINGS.join(", ")}.`,
   );
 }

@@ -33,9 +33,13 @@ const ROWS: readonly (readonly [column: string, allowed: string, more: string])[
   [
     "contexts",
     'Context IDs separated by |, or ["a", "b"]; [] for none',
-    `At most ${perOption} an option; blank: unchanged`,
+    `At most ${perOption} per option; blank: unchanged`,
   ],
-  ["contextId", "One Context ID a row", `1 to ${LIMITS.contextIdBytes.value} bytes; the rows of one option are merged`],
+  [
+    "contextId",
+    "One Context ID per row",
+    `1 to ${LIMITS.contextIdBytes.value} bytes; the rows of one option are merged`,
+  ],
   ["op", "Set, Add, Remove", "What to do with the Context IDs of the row"],
   ["type", "yes, no", "Needed only for a group without sub-options in the sheet"],
   ["exposeChildren", "yes, no", "Of groups"],

@@ -93,7 +93,7 @@ function changedFile(
   const changed = reads.trailingCommas ? edited : withoutTrailingCommas(edited);
   const isStrict = !(reads.comments || reads.trailingCommas);
   if (!isDeepStrictEqual(parsed(changed)?.value, structuredClone(after)) || (isStrict && !isJson(changed))) {
-    throw new UnsafeChange("it contains a form that is not supported here");
+    throw new UnsafeChange("it is written in a form that this program cannot edit");
   }
   return changed;
 }

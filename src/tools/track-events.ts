@@ -138,7 +138,7 @@ async function* checked(
   for await (const batch of events) {
     if (count > 0 && timeLeft(waiting) === 0) {
       throw new ToolError(
-        `the call took as long as it may after reading ${thousands(count)} events; nothing was sent`,
+        `the call reached its time limit after reading ${thousands(count)} events; nothing was sent`,
         `Split the file and send ${thousands(count)} events in each call.`,
       );
     }

@@ -94,7 +94,7 @@ export const updateContexts = {
     if (removeEverywhere !== undefined && (given ?? opened) !== undefined) {
       throw new ToolError(
         "removeEverywhere was given together with items or file",
-        "Use removeEverywhere in a call of its own. To remove from all options but some: list_options with contextIds shows which hold them; give the others as _ids, with remove.",
+        "Use removeEverywhere in a call of its own. To remove from all options but some: list_options with contextIds shows the options that hold them; give those to change in items, each with remove.",
       );
     }
     const isEverywhere = removeEverywhere !== undefined && token === undefined;

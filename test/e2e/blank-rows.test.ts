@@ -31,7 +31,7 @@ test.each([
   // Both rows have the same name, so they make one item.
   const added = await send("bulk_add_options", { targetingId }, "name,contextId", ["Shoes,a", "Shoes,b"]);
   expect(added.report.counts).toMatchObject({ items: 1, succeeded: 1 });
-  expect(added.text).toContain("1 row joined an earlier row's item");
+  expect(added.text).toContain("1 row merged into an earlier row");
   expect(added.text).toContain(told);
   const changes = ["Shoes,add,c", "Shoes,add,d"];
   const changed = await send("update_contexts", { targetingId }, "name,op,contextId", changes);

@@ -160,7 +160,7 @@ test("without uid, order and time of several users are checked for each of them"
   const given = await client.callTool("inspect_events", { expect: expect_, inOrder: true, withinMs: 10_000 });
   expect(textOf(given)).toContain("The order held at least once for 2 of 3 users:");
   expect(textOf(given)).toContain("The time held for 2 of 3 users:");
-  expect(textOf(given)).toContain("Everything asked for is true of 1 of 3 users. It is not true of 2:");
+  expect(textOf(given)).toContain("1 of 3 users meet all expectations and checks. 2 do not:");
   expect(textOf(given)).not.toContain("but not met");
 });
 
@@ -197,9 +197,7 @@ test("all users who do not meet everything are named, over several answers if th
   for (const further of [{}, { coverage: true }]) {
     const named: string[] = [];
     let page = await next(undefined, further);
-    expect(page.text).toContain(
-      "Everything asked for is true of 100 of 300 users. It is not true of 200; these are 1-",
-    );
+    expect(page.text).toContain("100 of 300 users meet all expectations and checks. 200 do not, of which these are 1-");
     expect(page.text).toMatch(/, then the \d+ after these in the list of users\)$/m);
     for (;;) {
       named.push(...(page.usersNotMet?.uids ?? []));

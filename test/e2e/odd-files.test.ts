@@ -185,7 +185,7 @@ test("rows that join a row with a wrong name are counted, and each repeated name
   const rows = "name,contextId\nx,c-1\nShoes,c-2\nx,c-3\nHats,c-4\nx,c-5\nHats,c-6\n";
   const joined = await send("bulk_add_options", "joined.csv", rows);
   expect(textOf(joined)).toContain(
-    "6 rows of the file made 3 items; 3 rows joined an earlier row's item (lines 4, 6 the item of line 2; line 7 the item of line 5), so 3 rows failed",
+    "6 rows of the file made 3 items; 3 rows merged into earlier rows (lines 4, 6 into line 2; line 7 into line 5), so 3 rows failed",
   );
   expect(joined.structuredContent).toMatchObject({ counts: { succeeded: 2, failed: 1 } });
   const columns = { name: "name", contexts: "contextId" };

@@ -300,7 +300,7 @@ test("a group with as many sub-options as after the run, but with others, says s
   await call("delete_options", { targetingName: "Replaced", names: ["Belts"] });
   const { text } = await call("undo_run", { runId: made.data.runId });
   expect(text).toMatch(
-    /"Accessories" \(\w+\): sub-options: 2, as after the run, but others were added or some were changed/,
+    /"Accessories" \(\w+\): sub-options: 2, as many as after the run, but some were replaced or changed/,
   );
 });
 

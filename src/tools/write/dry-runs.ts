@@ -72,7 +72,7 @@ export async function dryRunToApply(
   if (isSame)
     return { answer: answerOf(given, plan, { runId, notes: [...notes, "it still does what was shown"] }, context) };
   if (notes.length > 0) {
-    const unchecked = "whether this still does what was shown could not be checked, so nothing was sent";
+    const unchecked = "it could not be checked whether this still does what was shown, so nothing was sent";
     return { answer: answerOf(given, plan, { runId, notes: [unchecked, ...notes] }, context) };
   }
   const changed = changesSince(state, plan);
