@@ -81,12 +81,16 @@ test("a sandbox that does not answer is said in its views, with what it reported
   const first = await startSandboxProcess();
   await first.send({ uid: "u-1", eventName: "app_open" });
   const browser = browserOfTest();
-  const sandbox = { TARGETING_MCP_MODE: "sandbox", TARGETING_MCP_SANDBOX_URL: first.url, TARGETING_MCP_WAIT_MS: "500" };
+  const sandbox = {
+    TARGETING_MCP_MODE: "sandbox",
+    TARGETING_MCP_SANDBOX_URL: first.url,
+    TARGETING_MCP_WAIT_MS: "6000",
+  };
   const env = cleanEnvironment({ ...sandbox, ...browser.env, TARGETING_MCP_CONFIRM: "strict" });
   const client = await CLIENTS["2026 client, legacy"]({ args: [COMMAND], env });
   const { structuredContent } = await client.callTool("create_targetings", { items: [{ name: "Spring" }] });
   const ids = created.parse(structuredContent).results.map(({ _id }) => _id);
-  await client.callTool("delete_targeting", { ids });
+  const asked = client.callTool("delete_targeting", { ids });
   await onPage(
     await browser.address(),
     async (page) => {
@@ -115,6 +119,7 @@ test("a sandbox that does not answer is said in its views, with what it reported
     },
     { mayLog: /Failed to load resource/ },
   );
+  await asked;
 });
 
 test("an approver over HTTP looks at the events and targetings of an embedded sandbox, and changes nothing there", async () => {
