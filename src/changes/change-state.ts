@@ -240,7 +240,10 @@ export class RunState {
     return this.#work.standings.firstSent(step);
   }
 
-  /** Returns whether a step in doubt was sent again before the run was resumed, and refused with its whole request. */
+  /**
+   * Returns whether a step in doubt was sent again before the run was resumed, and its whole request was refused. A
+   * second refusal then ends the doubt.
+   */
   wasRefusedInDoubt(step: number): boolean {
     return this.#work.standings.refusedInDoubt.has(step);
   }
@@ -258,7 +261,7 @@ export class RunState {
     return standings.ofObject(object).flatMap((id) => (standings.isOpen(id) ? (steps.at(id) ?? []) : []));
   }
 
-  /** Returns the preparing steps that were applied, or that may have been (`isSure` is then false). */
+  /** Returns the steps with `prepares` that were applied, or that may have been (`isSure` is then false). */
   preparingSteps(): readonly { readonly step: Step; readonly isSure: boolean }[] {
     return [...this.#work.standings.preparing].flatMap((id) => {
       const step = this.steps.at(id);

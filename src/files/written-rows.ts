@@ -29,7 +29,11 @@ const ROWS: readonly (readonly [column: string, allowed: string, more: string])[
   ["action", "Add, Edit, Remove", "Blank: the tool decides"],
   ["_id", "The ID of an existing option", "Blank for a new option"],
   ["name", NAME, `Each name once in a targeting; at most ${thousands(LIMITS.targetingOptions.value)} options`],
-  ["parentName", "The name of a group, or [] for the top level", "Blank: unchanged, or the top level of a new option"],
+  [
+    "parentName",
+    "The name of a group, or [] for the top level",
+    "Blank: not moved; a new option goes to the top level",
+  ],
   [
     "contexts",
     'Context IDs separated by |, or ["a", "b"]; [] for none',

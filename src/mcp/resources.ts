@@ -177,7 +177,8 @@ const TARGETING_RESOURCES: readonly ResourceDefinition[] = [
   {
     name: "targeting-options-part",
     title: "Further options of a targeting",
-    description: "The options of a targeting from a position on. The previous part ends with this address.",
+    description:
+      "A later part of the options of a targeting, from a given position. The previous part ends with this address.",
     uriTemplate: "targeting://targetings/{targetingId}/options/{from}",
     complete: { targetingId: targetingIdsLike },
     read: readOptions,
@@ -196,7 +197,7 @@ const IN_PARTS = [
       "Every item of a run with how it ended, one JSON object a line. A last line with `next` names the next part.",
     further: {
       title: "Further results of a run",
-      description: "The results of a run from an item on. The previous part ends with this address.",
+      description: "A later part of the results of a run, from a given item. The previous part ends with this address.",
     },
   },
   {
@@ -206,7 +207,7 @@ const IN_PARTS = [
     description: "What a run deleted or removed, one JSON object a line, stored so that an undo can restore it.",
     further: {
       title: "More of what a run removed",
-      description: "What a run removed, from a byte on. The previous part ends with this address.",
+      description: "A later part of what a run removed, from a given byte. The previous part ends with this address.",
     },
   },
   {
@@ -214,12 +215,12 @@ const IN_PARTS = [
     mimeType: NDJSON,
     title: "What a run did not remove",
     description:
-      "What a run planned to delete or remove but did not, or perhaps did not. One JSON object on each line, with " +
-      '`removed: "no"` or `"unknown"`.',
+      "What a run planned to delete or remove, but did not or may not have, one JSON object a line. " +
+      '`removed` is "no" or "unknown".',
     further: {
       title: "More of what a run did not remove",
       description:
-        "What a run did not remove, or perhaps did not, from a byte on. The previous part ends with this address.",
+        "A later part of what a run did not remove, from a given byte. The previous part ends with this address.",
     },
   },
   {
@@ -231,7 +232,7 @@ const IN_PARTS = [
       "A last line with `next` names the next part.",
     further: {
       title: "Further rows that failed",
-      description: "The rows of a run's file that failed, from a byte on. The previous part ends with this address.",
+      description: "A later part of the rows that failed, from a given byte. The previous part ends with this address.",
     },
   },
 ] as const;

@@ -31,7 +31,7 @@ export function failureRow(failure: SummarizedFailure): FailureRow {
   };
 }
 
-/** A warning for the agent that gets the text of `forAgent`: an event that is sent twice may count twice. */
+/** A warning at the end of the text for an agent: an event that is sent twice may count twice. */
 const UNKNOWN_END = "The unknown ones may have counted: check before you send them again.";
 
 /**
@@ -157,7 +157,7 @@ function repeatsOf({ details = [], count }: SummarizedFailure, most?: number): s
   return shown.join(", ") + (count > shown.length ? ", …" : "");
 }
 
-/** Returns what rows repeat whose names are in earlier rows. Undefined if there are no such rows. */
+/** Says which rows have the name or all data of an earlier row. Undefined if there are none. */
 function repeatCause(failure: SummarizedFailure): string | undefined {
   const { details, byLine } = failure;
   const detail = detailOf(failure);

@@ -209,8 +209,8 @@ interface ChangedObjects extends OtherKinds, Pick<TitleParts, "only" | "to"> {
 }
 
 /**
- * Returns how a run changed existing objects, as parts of a title. `of`: whether the nouns are chosen by the kinds of
- * all items or only of the changed ones.
+ * Returns how a run changed existing objects, as parts of a title. `of`: whether a part about all objects names the
+ * kinds (groups, options) of all items, or of the changed ones only.
  */
 function changeParts(how: ChangeKinds, objects: ChangedObjects, of: "items" | "changed"): readonly ChangePart[] {
   const { only, to, whole, groups, targetings } = objects;

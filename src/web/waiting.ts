@@ -121,8 +121,8 @@ export function undoOf(
 }
 
 /**
- * Describes deleted objects after they are restored. Their IDs are new, and their Context IDs, if they had any, are
- * not, so the nouns of both are said.
+ * Describes deleted objects after they are restored: with new IDs and, if they had Context IDs, with the same Context
+ * IDs.
  */
 function newIdWords(restored: number, parts: readonly EffectPart[]): string {
   const options = optionsWithin(parts);
@@ -458,7 +458,10 @@ function* pendingChanges({ state }: ChangeRun) {
 /** How many objects of one kind (group, targeting) a run has, and how many of them it creates, changes and deletes. */
 export type KindCounts = ChangeCounts & { readonly items: number };
 
-/** How many of a run's objects are groups, or targetings of a plan. The others are options. */
+/**
+ * How many of a run's objects are groups and, if the run applies a plan, targetings. The others are of the kind that
+ * the tool changes, mostly options.
+ */
 export interface OtherKinds {
   readonly groups?: KindCounts | undefined;
   readonly targetings?: KindCounts | undefined;

@@ -85,8 +85,8 @@ const stepFields = z.object({
    */
   undoes: reason.exactOptional(),
   /**
-   * Set if a later step completes what this step begins: this one sets a temporary name, or reverses a part of a failed
-   * change whose last part is reversed by a step with `undoes`.
+   * Set if a later step completes the change: this step sets a temporary name, or reverses a part of a failed change.
+   * The step that reverses the last part has `undoes` instead.
    */
   prepares: z.literal(true).exactOptional(),
   /** The name of the object before it got a temporary name. */
