@@ -474,7 +474,7 @@ export function changeKindsOf(state: ReportedState): ChangeKinds | undefined {
 
 const KINDS_OF_CHANGES = ["renamed", "moved", "exposed", "extended", "reduced"] as const;
 
-export function renamedIn(change: KnownChange | undefined): { readonly only?: string; readonly to?: string } {
+function renamedIn(change: KnownChange | undefined): { readonly only?: string; readonly to?: string } {
   const [{ name: only }, { name: to }] = [sideOf(change?.from), sideOf(change?.to)];
   return only === undefined || to === undefined ? {} : { only, to };
 }

@@ -7,8 +7,7 @@ import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import { countsOfRows } from "../plans/undo-plan.ts";
 import { cutText, thousands } from "../platform/text.ts";
 import type { ListedRun, Run } from "../runs/kind.ts";
-import { changedAt } from "../runs/outcome.ts";
-import { countsOf, didCounts, summaryOf } from "../runs/report.ts";
+import { didCounts, summaryOf } from "../runs/report.ts";
 import { callerName, undefinedIfUnreadable } from "../runs/store.ts";
 import { callerContext } from "../tools/decide-run.ts";
 import type { ToolServices } from "../tools/define-tool.ts";
@@ -20,8 +19,8 @@ import { downloadOf, filesOf, planView, readingOf, requestList, savedBy, storyOf
 import { failureRow, forAgent, problemList, readerOf } from "./failure-rows.ts";
 import { fileAnswer } from "./page.ts";
 import { ownWaitingRuns, type PageScope, type SeenRun, unlessDamaged, visibleRun, whyNotApprovable } from "./seen.ts";
-import { actOf, itemsOf, onlyObject, type TitleParts, titleOf, waitingTitle } from "./titles.ts";
-import { decisionOf, EXPIRED, objectsOf, undoOfRun, waitingOf, withOverlap } from "./waiting.ts";
+import { actOf, itemsOf, titleOf, waitingTitle } from "./titles.ts";
+import { objectsOf, undoOfRun, waitingOf, withOverlap } from "./waiting.ts";
 import {
   type ChangeList,
   type EffectObjects,
@@ -35,6 +34,7 @@ import {
 
 /** The maximum number of recent runs in a list: the default number of stored runs (TARGETING_MCP_KEEP_RUNS). */
 const MAX_RUNS = 500;
+const EXPIRED = "Nobody decided in time";
 /** The reason why no process can execute a waiting run after its approval. */
 export const ENDED = "The server that requested this is no longer running. Ask the agent to make the change again.";
 export const STALE = "Changed since it was planned: ask the agent to plan it again.";
@@ -56,7 +56,7 @@ const STALLED = {
 export async function runRows(shown: PageScope, ofOthers: readonly SeenRun[]): Promise<readonly RunRow[]> {
   const rows = (await Promise.all(ofOthers.map((seen) => foundRow(seen, shown)))).filter((row) => !isDryRun(row));
   const waits = new Map(ofOthers.map(({ run }) => [run.header.runId, run]));
-  const names = new Map((await shown.services.memory.recent()).map(({ _id, name }) => [_id, name]));
+  const names = await targetingNames(shown);
   const found: ListedRun[] = [];
   for await (const listed of shown.services.runs.list(shown.caller)) {
     if (!isDryRun(listed)) found.push(listed);
@@ -104,34 +104,47 @@ async function otherOpenRuns(rows: readonly RunRow[], shown: PageScope): Promise
 }
 
 async function listedRow(listed: ListedRun, known: Known, shown: PageScope): Promise<RunRow> {
-  const { runId, tool, caller, startedAt, updatedAt, isDamaged, about = {} } = listed;
-  const status = statusOf(listed);
-  const run = status === "needs_confirmation" ? await waitingAnywhere(runId, shown.services) : undefined;
-  if (run !== undefined) known.waits.set(runId, run);
-  const counts = { ...NO_COUNTS, ...listed.counts };
-  const { did, how, inside, client, person, fileName, plannedBy, beganAt, endedAt, decided } = about;
-  const targeting = listedTargeting(listed, known, run);
-  const { names, undoes } = about;
-  const title = run
-    ? titleOf({
-        ...listedParts(listed, known),
-        targeting: namedIn(targeting, run),
-        ...waitingTitle(run, await undoneTitle(run, shown)),
-      })
-    : listedTitle(listed, known);
+  const { runId, isDamaged } = listed;
+  const waiting = statusOf(listed) === "needs_confirmation" ? await waitingAnywhere(runId, shown.services) : undefined;
+  if (waiting !== undefined) known.waits.set(runId, waiting);
+  const undone = waiting ? await undoneTitle(waiting, shown) : listedUndoneTitle(listed, known);
+  const row = rowOf(listed, { names: known.names, waiting, undone }, shown.services.person);
   return {
-    ...{ runId, title, tool: tool === "" ? "unknown tool" : tool, caller: callerName(caller), startedAt, updatedAt },
-    isDeclined: decided?.is === "declined" || undefined,
-    isExpired: about.isExpired,
-    isUndo: isUndo(tool, plannedBy),
-    ...{ status, counts, targeting, did, how: doneKinds(how, status), names, undoes, client, fileName, beganAt },
-    ...{ endedAt, ...itemsOf({ tool, ...about }, inside) },
-    requestedBy: person && personWords(person, shown.services.person),
-    optionsInside: inside?.succeeded,
-    decided: about.isExpired ? EXPIRED : decided && decisionWords(decided, shown.services.person),
-    isDecidedOnPage: decided?.where === "page" || undefined,
-    ...(run ? await waitingFields(run, { targeting }, shown, shown) : idleActions(listed, status, shown)),
+    ...row,
+    ...(waiting ? await waitingFields(waiting, row, shown, shown) : idleActions(listed, row.status, shown)),
     ...(isDamaged && { standsStill: DAMAGED, actions: [], undoUntil: undefined }),
+  };
+}
+
+/** What a row needs that the summary of its run lacks. */
+interface Beside {
+  readonly names: Known["names"];
+  /** The run, if it waits for approval. */
+  readonly waiting?: ChangeRun | ApprovalRun | undefined;
+  /** The title of the run that this run undoes. */
+  readonly undone: string | undefined;
+}
+
+/** Returns the part of a row that the summary of the run shows. `reader`: the name of the person who sees the row. */
+function rowOf(listed: ListedRun, beside: Beside, reader: string | undefined): Omit<RunRow, "actions"> {
+  const { runId, tool, caller, startedAt, updatedAt, about = {} } = listed;
+  const { did, how, inside, names, undoes, client, person, fileName, plannedBy, beganAt, endedAt } = about;
+  const { decided, isExpired } = about;
+  const status = statusOf(listed);
+  return {
+    ...{ runId, title: titleFrom(listed, beside), tool: tool === "" ? "unknown tool" : tool },
+    ...{ caller: callerName(caller), client, requestedBy: person && personWords(person, reader) },
+    ...{ startedAt, beganAt, updatedAt, endedAt },
+    ...{ status, counts: { ...NO_COUNTS, ...listed.counts }, ...itemsOf({ tool, ...about }, inside), fileName },
+    ...{ targeting: targetingIn(listed, beside), names, did, optionsInside: inside?.succeeded },
+    // While a run is running, these counts include pending changes.
+    how: status === "running" ? undefined : how,
+    isUndo: tool === "undo_run" || plannedBy === "undo_run" || undefined,
+    undoes,
+    decided: isExpired ? EXPIRED : decided && decisionWords(decided, reader),
+    isDecidedOnPage: decided?.where === "page" || undefined,
+    isDeclined: decided?.is === "declined" || undefined,
+    isExpired,
   };
 }
 
@@ -139,10 +152,10 @@ function statusOf({ status }: ListedRun): RunRow["status"] {
   return RUN_STATUSES.find((one) => one === status) ?? "unknown";
 }
 
-function listedTargeting(
+/** Returns the targeting of a run with its last known name. Undefined if the run has none or several. */
+function targetingIn(
   { targetingId, tool, about }: ListedRun,
-  { names }: Known,
-  waiting?: Run,
+  { names, waiting }: Pick<Beside, "names" | "waiting">,
 ): RunRow["targeting"] {
   // A run that renamed only one targeting is shown with this targeting and its current name.
   const renamed = tool === "rename_targetings" ? about?.to : undefined;
@@ -150,31 +163,29 @@ function listedTargeting(
   return _id === undefined ? undefined : { _id, name: names.get(_id) ?? (waiting && nameIn(waiting)) ?? about?.within };
 }
 
-function listedParts(listed: ListedRun, known: Known): TitleParts {
-  const { tool, about: { inside, ...about } = {} } = listed;
-  const counts = { ...NO_COUNTS, ...listed.counts };
-  return {
-    tool,
-    status: listed.status,
-    ...about,
-    ...workOf(counts, inside),
-    targeting: listedTargeting(listed, known)?.name,
-  };
-}
-
-/** Returns the title of a listed run that does not wait. The title of an undo names the undone run, if it is listed. */
-function listedTitle(listed: ListedRun, known: Known): string {
-  const { did, plannedBy, undoes = "" } = listed.about ?? {};
-  const undone = known.runs.get(undoes);
+function titleFrom(listed: ListedRun, beside: Beside): string {
+  const { tool, status, about: { inside, ...about } = {} } = listed;
+  const { waiting, undone } = beside;
+  const { _id, name = waiting && _id && `the targeting ${_id}` } = targetingIn(listed, beside) ?? {};
+  const { did, plannedBy } = about;
   return titleOf({
-    ...listedParts(listed, known),
-    plan: undoneBy(plannedBy, did, undone && listedTitle(undone, known)),
+    ...{ tool, status, ...about, ...workOf({ ...NO_COUNTS, ...listed.counts }, inside), targeting: name },
+    ...(waiting
+      ? waitingTitle(waiting, undone)
+      : { plan: did && { isUndo: plannedBy === "undo_run", changes: did, of: undone } }),
   });
 }
 
+/** Returns the title of the run that a listed run undoes. Undefined if that run is not listed. */
+function listedUndoneTitle({ about }: ListedRun, known: Known): string | undefined {
+  const undone = known.runs.get(about?.undoes ?? "");
+  return undone && titleFrom(undone, { names: known.names, undone: listedUndoneTitle(undone, known) });
+}
+
 /** Returns what a person can do with a listed run that does not wait for approval, and until when it can be undone. */
-function idleActions({ updatedAt, open, about }: ListedRun, status: RunRow["status"], shown: PageScope) {
-  const actions = actionsOf(status, open && !about?.isOver, shown);
+function idleActions(listed: ListedRun, status: RunRow["status"], shown: PageScope) {
+  const { updatedAt, about } = listed;
+  const actions = actionsOf(listed, shown);
   const { created = 0, changed = 0, deleted = 0 } = about?.did ?? {};
   if (UNSTARTED.has(status) || created + changed + deleted === 0) return { actions };
   const undoes = about?.isOver || shown.services.readOnly ? [] : (["undo"] as const);
@@ -195,24 +206,11 @@ function decisionWords(
   );
 }
 
-/**
- * Returns the name of a targeting for a sentence. If the name is unknown, returns the ID if the run waits for approval,
- * otherwise undefined.
- */
-function namedIn(targeting: RunRow["targeting"], waiting: Run | undefined): string | undefined {
-  return targeting?.name ?? (waiting && targeting?._id && `the targeting ${targeting._id}`);
-}
-
 function nameIn(run: Run): string | undefined {
   return isChangeRun(run) ? run.state.facts.withinName : undefined;
 }
 
 const DAY_MS = 86_400_000;
-
-/** Returns how a run changed existing objects. Undefined while it runs: the counts then include pending changes. */
-function doneKinds(how: RunRow["how"], status: string): RunRow["how"] {
-  return status === "running" ? undefined : how;
-}
 
 /**
  * Returns how many items a run has, and how many are done. Options in new targetings are counted separately
@@ -225,10 +223,6 @@ function workOf(
   const all = { items, done: succeeded + alreadyDone + skipped };
   if (inside === undefined) return all;
   return { items: items - inside.items, done: all.done - inside.succeeded, options: inside.items };
-}
-
-function undoneBy(plannedBy: string | undefined, did: RunRow["did"], of?: string): TitleParts["plan"] {
-  return did && { isUndo: plannedBy === "undo_run", changes: did, of };
 }
 
 /** Returns the details of a damaged run. Undefined if the caller has no such run. */
@@ -314,43 +308,17 @@ async function listedChanges(runId: string, shown: PageScope): Promise<Response 
 /** Returns the row of a run. `to` describes the person who sees the row. */
 async function foundRow({ run, shown, isOwn }: SeenRun, to: PageScope): Promise<RunRow> {
   const { header, state } = run;
-  const { runId, caller, createdAt, environment } = header;
+  const { runId, environment } = header;
+  const listed = { runId, ...summaryOf(header, state, run.status()) };
   const waiting = await waitingAnywhere(runId, shown.services);
-  const { unknown, notApplied, pending } = state.counts();
-  const [tool, status, counts] = [state.facts?.tool ?? header.call.tool, run.status(), countsOf(state)];
-  const { about } = summaryOf(header, state, status);
-  const { fileName } = header;
-  const { mergesRows, groups, targetings, how } = about ?? {};
-  const targeting = await targetingOf(run, shown);
-  const its = about?.did;
   const undone = await undoneTitle(waiting ?? run, shown);
-  const title = titleOf({
-    ...{ tool, status, did: its, how, fileName, mergesRows, groups, targetings, ...workOf(counts, about?.inside) },
-    targeting: namedIn(targeting, waiting),
-    ...onlyObject(run),
-    ...(waiting ? waitingTitle(waiting, undone) : { plan: undoneBy(plannedByOf(run), its, undone) }),
-  });
+  const row = rowOf(listed, { names: await targetingNames(shown), waiting, undone }, to.services.person);
   return {
-    ...{ runId, title, caller: callerName(caller), environment, startedAt: createdAt, requests: state.requests },
-    ...{ tool, status, counts, targeting, did: its, how: doneKinds(how, status), fileName, names: about?.names },
-    client: header.client,
-    ...itemsOf({ tool, ...about, fileName }, about?.inside),
-    isUndo: isUndo(tool, plannedByOf(run)),
-    undoes: about?.undoes,
-    requestedBy: header.person && personWords(header.person, to.services.person),
-    optionsInside: about?.inside?.succeeded,
-    ...{ beganAt: about?.beganAt, endedAt: about?.endedAt, updatedAt: changedAt(header, state) },
-    ...decisionOf(run, to.services.person),
-    isDecidedOnPage: about?.decided?.where === "page" || undefined,
-    standsStill: await stalledReason(run, shown),
+    ...{ ...row, environment, requests: state.requests, standsStill: await stalledReason(run, shown) },
     ...(waiting
-      ? await waitingFields(waiting, { targeting }, shown, to)
+      ? await waitingFields(waiting, row, shown, to)
       : isOwn
-        ? await actionsWithUndo(
-            run,
-            actionsOf(status, !about?.isOver && unknown + notApplied + pending > 0, shown),
-            shown,
-          )
+        ? await actionsWithUndo(run, actionsOf(listed, shown), shown)
         : { actions: [] }),
   };
 }
@@ -363,19 +331,16 @@ async function undoneTitle(run: Run, shown: PageScope): Promise<string | undefin
   return found && (await foundRow({ run: found, shown, isOwn: false }, shown)).title;
 }
 
-function isUndo(tool: string, plannedBy: string | undefined): true | undefined {
-  return tool === "undo_run" || plannedBy === "undo_run" || undefined;
+/** Returns the last known names of targetings, by ID. */
+async function targetingNames({ services: { memory } }: PageScope): Promise<Known["names"]> {
+  return new Map((await memory.recent()).map(({ _id, name }) => [_id, name]));
 }
 
-function plannedByOf(run: Run): string | undefined {
-  return isChangeRun(run) && run.header.call.tool === "apply_plan" ? run.header.call.input.plannedBy : undefined;
-}
-
-/** Returns the targeting of a run with its last known name. Undefined if the run has none or several. */
-export async function targetingOf(run: Run, { services: { memory } }: PageScope): Promise<RunRow["targeting"]> {
-  const { targetingId: _id } = summaryOf(run.header, run.state, run.status());
-  if (_id === undefined) return undefined;
-  return { _id, name: (await memory.recent()).find((one) => one._id === _id)?.name ?? nameIn(run) };
+/** Returns the targeting of a run that waits for approval. Undefined if the run has none or several. */
+export async function targetingOf(waiting: ChangeRun | ApprovalRun, shown: PageScope): Promise<RunRow["targeting"]> {
+  const { header, state } = waiting;
+  const listed = { runId: header.runId, ...summaryOf(header, state, waiting.status()) };
+  return targetingIn(listed, { names: await targetingNames(shown), waiting });
 }
 
 /**
@@ -488,9 +453,10 @@ export async function listOfRun(
   return seen === undefined || seen === "damaged" ? undefined : LISTS[name](seen, query);
 }
 
-function actionsOf(status: string, isOpen: boolean, { services }: PageScope): readonly RunAction[] {
+function actionsOf({ status, open, about }: ListedRun, { services }: PageScope): readonly RunAction[] {
   if (services.readOnly) return [];
   if (status === "running") return ["cancel"];
+  const isOpen = open && !about?.isOver;
   if (status === "cancelled" && isOpen) return ["resume"];
   return status === "interrupted" && isOpen ? ["resume", "cancel"] : [];
 }

@@ -1,10 +1,10 @@
 import { many } from "../answers/message-words.ts";
-import { type ApprovalRun, isApproval } from "../changes/approvals.ts";
+import type { ApprovalRun } from "../changes/approvals.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import type { EffectPart } from "../changes/rows/entries.ts";
 import { cutText, thousands } from "../platform/text.ts";
 import type { Run } from "../runs/kind.ts";
-import { changeKindsOf, renamedIn } from "../runs/report.ts";
+import { changeKindsOf } from "../runs/report.ts";
 import type { ChangeKinds } from "../runs/store.ts";
 import { DELETED, deletionWords, groupsWithin, optionsWithin } from "./effect-parts.ts";
 import {
@@ -332,15 +332,4 @@ function deletedNames(parts: readonly EffectPart[]): string | undefined {
       ({ noun, names }) => `${noun}${names.length === 1 ? "" : "s"} ${names.join(kinds.length > 1 ? ", " : " and ")}`,
     )
     .join(" and ");
-}
-
-/** Returns the name of a run's only object, and the new name if the run renames it. */
-export function onlyObject(run: Run): Pick<TitleParts, "only" | "to"> {
-  const { objects } = run.state;
-  if (objects.length !== 1 || isApproval(run)) return {};
-  const { name, change } = objects.at(0) ?? {};
-  if (!isChangeRun(run)) return {};
-  const { only, to } = renamedIn(change);
-  if (only !== undefined) return { only, to };
-  return name === undefined ? {} : { only: name };
 }

@@ -1,4 +1,4 @@
-import { approvalWords, KEPT_TITLE, LOSS_TITLES, WITHIN_TITLE } from "../answers/approvals.ts";
+import { KEPT_TITLE, LOSS_TITLES, WITHIN_TITLE } from "../answers/approvals.ts";
 import { messageFor } from "../answers/failures.ts";
 import { quoteShort } from "../answers/fence.ts";
 import { many, undoResultWords } from "../answers/message-words.ts";
@@ -12,7 +12,6 @@ import { capitalized, thousands } from "../platform/text.ts";
 import type { Done, Run } from "../runs/kind.ts";
 import { nameProblem } from "../spec/names-and-contexts.ts";
 import type { ToolServices } from "../tools/define-tool.ts";
-import { approvalOfRun } from "../tools/run-reports.ts";
 import {
   contextIdsIn,
   countsOfEffect,
@@ -71,19 +70,6 @@ export function waitingOf(
     contextIds: contextIds > 0 ? contextIds : undefined,
     typed: elsewhere === undefined ? textToType(parts, targeting) : undefined,
     stale: stale === undefined ? undefined : (differs ?? [stale]),
-  };
-}
-
-export const EXPIRED = "Nobody decided in time";
-
-/** Describes how a run was decided: by whom and where, or that nobody decided. `reader`: the person called "you". */
-export function decisionOf(run: Run, reader: string | undefined): Pick<RunRow, "decided" | "isDeclined" | "isExpired"> {
-  if (!isChangeRun(run) && !isApproval(run)) return {};
-  if (run.state.stopped?.reason?.code === "NOT_DECIDED") return { decided: EXPIRED, isExpired: true };
-  const approval = approvalOfRun(run);
-  return {
-    decided: approval && approvalWords(approval, reader),
-    isDeclined: approval?.decision === "declined" || undefined,
   };
 }
 
