@@ -20,6 +20,7 @@ import {
   rowsOfEndedRun,
   type WholeSide,
 } from "./change-rows.ts";
+import { PAGE_ROWS, pageOf } from "./list-page.ts";
 import type { ChangeList, ChangeRow, ChangeSide } from "./wire.ts";
 
 // Lists the changes of a run as rows, each with the state before and after. The rows of a plan come from its document,
@@ -27,9 +28,10 @@ import type { ChangeList, ChangeRow, ChangeSide } from "./wire.ts";
 // shown to the person. For deletions, effect and journal contain only the number of Context IDs, so the objects to
 // delete are read from the service.
 
-/** The maximum number of rows in one response, and of Context IDs on one side of a row. */
-const MAX_ROWS = 100;
+/** The maximum number of Context IDs on one side of a row. */
 const MAX_IDS = 5;
+/** The number of lines of a file that are sent at once. */
+const LINES = 100;
 /**
  * How long a response waits while objects are read from the service, in milliseconds. After that, it is sent without
  * these objects and has `isReading`.
@@ -53,14 +55,9 @@ export async function changeList(run: Run, query: URLSearchParams, services: Too
   const kind = query.get("kind") ?? "";
   const text = (query.get("search") ?? "").toLowerCase();
   const found = rows.filter((row) => (kind === "" || row.kind === kind) && (text === "" || holds(row, text)));
-  const from = Math.max(0, Math.trunc(Number(query.get("from"))) || 0);
-  const limit = Math.min(MAX_ROWS, Math.trunc(Number(query.get("limit"))) || MAX_ROWS);
+  const { rows: some, total } = pageOf(found, query);
   const groups = isUnstarted(run) ? groupsOf(rows) : undefined;
-  return {
-    ...{ rows: found.slice(from, from + limit).map((row) => shownRow(row, text)), total: found.length },
-    ...about,
-    ...(groups && { groups }),
-  };
+  return { rows: some.map((row) => shownRow(row, text)), total, ...about, ...(groups && { groups }) };
 }
 
 /** The maximum number of groups whose deleted options are counted separately. */
@@ -94,7 +91,7 @@ export async function firstChanges(run: Run, services: ToolServices): Promise<Ch
   if (!isUnstarted(run) && !(isChangeRun(run) && isWithdrawn(run.state))) return undefined;
   const { rows, ...about } = await plannedChanges(run, services);
   const sorted = rows.toSorted((one, other) => Number(other.kind === "deleted") - Number(one.kind === "deleted"));
-  return { rows: sorted.slice(0, MAX_ROWS).map((row) => shownRow(row, "")), total: rows.length, ...about };
+  return { rows: sorted.slice(0, PAGE_ROWS).map((row) => shownRow(row, "")), total: rows.length, ...about };
 }
 
 function shownRow({ _id, lacksIds, isInside, before, after, ...row }: Placed, text: string): ChangeRow {
@@ -122,13 +119,9 @@ export async function* changeLines(run: Run, services: ToolServices): AsyncGener
   const { inertCell } = await import("../files/written-rows.ts");
   const line = (cells: readonly string[]) => csvLine(cells.map(inertCell));
   yield Buffer.from(BYTE_ORDER_MARK + line(COLUMNS));
-  for (let from = 0; from < rows.length; from += MAX_ROWS) {
-    yield Buffer.from(
-      rows
-        .slice(from, from + MAX_ROWS)
-        .map((row) => line(cellsOf(row)))
-        .join(""),
-    );
+  for (let from = 0; from < rows.length; from += LINES) {
+    const some = rows.slice(from, from + LINES).map((row) => line(cellsOf(row)));
+    yield Buffer.from(some.join(""));
   }
   const unnamed = count > names.length ? [`${thousands(count - names.length)} more`] : [];
   for (const name of [...names, ...unnamed])

@@ -17,7 +17,7 @@ import type { ToolServices } from "../tools/define-tool.ts";
 import { whyNotApplied } from "../tools/kept-plan.ts";
 import { planTextOf, removedLines, resultLine, sheetRunOf } from "../tools/run-files.ts";
 import { approvalOfRun, fileReadBy } from "../tools/run-reports.ts";
-import { MAX_ROWS } from "./failure-rows.ts";
+import { pageOf } from "./list-page.ts";
 import { fileAnswer } from "./page.ts";
 import type { PlanDifference, PlanView, RequestList, RequestRow, RunDetail, RunFile, StoryStep } from "./wire.ts";
 
@@ -76,7 +76,6 @@ export async function requestList(
   { runs }: Pick<ToolServices, "runs">,
 ): Promise<RequestList | undefined> {
   if (!isChangeRun(run)) return undefined;
-  const from = Math.max(0, Math.trunc(Number(query.get("from"))) || 0);
   const all: RequestRow[] = [];
   for await (const text of (await runs.stored(run.header.runId))?.entries ?? []) {
     const { data: entry } = SENDING.test(text) ? journalEntry.safeParse(parseJson(text)) : {};
@@ -86,7 +85,7 @@ export async function requestList(
     else if (entry?.t === "withheld") all.pop();
     else if (result !== undefined && last?.result === UNANSWERED) all.splice(-1, 1, { ...last, result });
   }
-  return { rows: all.slice(from, from + MAX_ROWS), total: all.length };
+  return pageOf(all, query);
 }
 
 /**

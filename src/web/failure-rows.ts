@@ -5,10 +5,9 @@ import { characterList, cutText, thousands } from "../platform/text.ts";
 import type { Run } from "../runs/kind.ts";
 import { objectResult } from "../runs/report.ts";
 import { LIMITS } from "../spec/limits.ts";
+import { pageOf } from "./list-page.ts";
 import type { FailureRow, ProblemList, ProblemRow, RunRow } from "./wire.ts";
 
-/** The maximum number of rows in one response. */
-export const MAX_ROWS = 100;
 /** The maximum number of characters of a value. */
 const MAX_LETTERS = 300;
 
@@ -243,27 +242,21 @@ function sharedMessage(failure: SummarizedFailure): string {
 export function problemList(run: Run, query: URLSearchParams): ProblemList {
   const { state } = run;
   const reader = readerOf(run.status() === "interrupted" || run.status() === "cancelled");
-  const from = Math.max(0, Math.trunc(Number(query.get("from"))) || 0);
   const isUnknown = query.get("of") === "unknown";
-  const rows: ProblemRow[] = [];
-  let total = 0;
-  for (let object = 0; object < state.objects.length; object += 1) {
-    const outcome = outcomeOf(state.standing(object));
+  const all = Array.from({ length: state.objects.length }, (_, object) => object).flatMap((object) => {
+    const outcome = OUTCOMES.find((one) => one === state.standing(object));
     const reason = state.reason(object);
-    if (outcome === undefined || reason === undefined || (outcome === "unknown") !== isUnknown) continue;
-    total += 1;
-    if (total <= from || rows.length === MAX_ROWS) continue;
+    const isWanted = outcome !== undefined && reason !== undefined && (outcome === "unknown") === isUnknown;
+    return isWanted ? [{ object, outcome, reason }] : [];
+  });
+  const { rows, total } = pageOf(all, query);
+  const problemRow = ({ object, outcome, reason }: (typeof all)[number]): ProblemRow => {
     const result = objectResult(state, object);
     const { message: problem, remedy: suggestion } = messageFor(reason, reader);
     const value = result.name ?? result._id ?? String(reason.detail?.value ?? "");
-    rows.push({
-      ...{ outcome, place: placeWords(result), value: value.slice(0, MAX_LETTERS) },
-      ...{ problem, suggestion },
-    });
-  }
-  return { rows, total };
+    return { outcome, place: placeWords(result), value: value.slice(0, MAX_LETTERS), problem, suggestion };
+  };
+  return { rows: rows.map(problemRow), total };
 }
 
-function outcomeOf(standing: string): FailureRow["outcome"] | undefined {
-  return (["skipped", "failed", "notApplied", "unknown"] as const).find((one) => one === standing);
-}
+const OUTCOMES = ["skipped", "failed", "notApplied", "unknown"] as const;

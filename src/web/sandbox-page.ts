@@ -12,6 +12,7 @@ import { LIMITS } from "../spec/limits.ts";
 import { ROUTES } from "../spec/routes.ts";
 import { eventDetail, eventFigures, type Figures, matchingEvents, rowsAfter } from "./event-figures.ts";
 import { eventStream, type StreamSource, streamLimit } from "./event-stream.ts";
+import { type ListPage, pageIn } from "./list-page.ts";
 import { dataAnswer, fileAnswer, notRead, orRefused, type PageApp, pageApp, RefusedRequest } from "./page.ts";
 import type {
   CoverageRow,
@@ -29,8 +30,6 @@ import type {
 } from "./sandbox-wire.ts";
 import { type PageSession, pageSessions } from "./sessions.ts";
 import { type Hello, type Message, PATHS } from "./wire.ts";
-
-const ROWS = 150;
 
 const newEvent = z.strictObject({ text: z.string() });
 
@@ -121,23 +120,15 @@ function addReads(app: SandboxApp, { world, figures, url }: Read): void {
     return dataAnswer(orRefused(detail, "This event is no longer stored."));
   });
   app.get(PATHS.targetings, ({ req }) => {
-    const { search = "", ...query } = req.query();
-    return dataAnswer(findMatchingOptions(world, search, partIn(query)));
+    const query = new URL(req.url).searchParams;
+    return dataAnswer(findMatchingOptions(world, query.get("search") ?? "", pageIn(query, MAX_ROWS)));
   });
   app.get(`${PATHS.targetings}/:id`, ({ req }) => {
-    const { option, parent, ...query } = req.query();
-    const id = req.param("id");
-    const list = option === undefined ? optionsIn(world, id, parent, partIn(query)) : contextIdsOf(world, id, option);
+    const { option, parent } = req.query();
+    const [id, page] = [req.param("id"), pageIn(new URL(req.url).searchParams, MAX_ROWS)];
+    const list = option === undefined ? optionsIn(world, id, parent, page) : contextIdsOf(world, id, option);
     return dataAnswer(orRefused<object>(list, "This targeting, group or option no longer exists."));
   });
-}
-
-function partIn({ from, limit }: Readonly<Record<string, string>>): Part {
-  return { from: countIn(from, 0), limit: countIn(limit, ROWS) };
-}
-
-function countIn(given = "", otherwise: number): number {
-  return /^\d{1,9}$/.test(given) ? Number(given) : otherwise;
 }
 
 /** What a page already has: the number of its last event, and the versions of the other parts. */
@@ -233,11 +224,6 @@ const MAX_CONTEXTS = 1000;
 const MAX_LETTERS = 1000;
 const cut = (name: string): string => cutText(name, MAX_LETTERS);
 
-export interface Part {
-  readonly from: number;
-  readonly limit: number;
-}
-
 /**
  * Returns a function that lists all targetings with their sizes and the time of their last change, if that was after
  * the sandbox was ready. Each call compares the sizes with those of the previous call to notice deletions.
@@ -293,13 +279,13 @@ export function optionsIn(
   world: World,
   targetingId: string,
   parent: string | undefined,
-  { from, limit }: Part,
+  { from, limit }: ListPage,
 ): OptionList | undefined {
   for (const project of world.projects.values()) {
     const targeting = project.targetings.get(targetingId);
     const ids = parent === undefined ? targeting?.topLevel : project.options.get(parent)?.children;
     if (targeting === undefined || ids === undefined) continue;
-    const options = ids.page(from, Math.min(limit, MAX_ROWS)).flatMap((id) => project.options.get(id) ?? []);
+    const options = ids.page(from, limit).flatMap((id) => project.options.get(id) ?? []);
     return { options: options.map((option) => optionRow(option, project, world)), total: ids.size };
   }
   return undefined;
@@ -320,7 +306,7 @@ export function contextIdsOf(world: World, targetingId: string, optionId: string
  * Returns the options of all targetings whose name contains the text (in any case) or that have a Context ID equal to
  * it.
  */
-export function findMatchingOptions(world: World, search: string, { from, limit }: Part): OptionList {
+export function findMatchingOptions(world: World, search: string, { from, limit }: ListPage): OptionList {
   const wanted = search.toLowerCase();
   const options: OptionRow[] = [];
   let total = 0;
@@ -328,13 +314,9 @@ export function findMatchingOptions(world: World, search: string, { from, limit 
     for (const option of project.options.values()) {
       if (!option.name.toLowerCase().includes(wanted) && !option.contexts.includes(search)) continue;
       total += 1;
-      const isWanted = total > from && options.length < Math.min(limit, MAX_ROWS);
-      if (isWanted)
-        options.push({
-          ...optionRow(option, project, world),
-          targeting: option.targeting,
-          group: pathOf(project, option),
-        });
+      if (total <= from || options.length === limit) continue;
+      const place = { targeting: option.targeting, group: pathOf(project, option) };
+      options.push({ ...optionRow(option, project, world), ...place });
     }
   }
   return { options, total };

@@ -24,10 +24,9 @@ import {
   nounsOf,
   optionsWithin,
 } from "./effect-parts.ts";
+import { PAGE_ROWS, pageOf } from "./list-page.ts";
 import type { ChangeCounts, EffectObjects, RunRow, EffectPart as ShownPart, Waiting } from "./wire.ts";
 
-/** The maximum number of objects in one part of an effect, or in one page of a list. */
-const MAX_OBJECTS = 100;
 /** From this number of deletions on, a person must type the name of the targeting to approve. */
 const LARGE = 100;
 /**
@@ -398,7 +397,7 @@ function firstObjects({ title, count, objects }: EffectPart): ShownPart {
   return {
     title: title.replace(" and will not", ": will not"),
     count,
-    objects: objects.slice(0, MAX_OBJECTS).map(shownObject),
+    objects: objects.slice(0, PAGE_ROWS).map(shownObject),
     kind,
     isNote: (kind === undefined && !isSaid) || undefined,
   };
@@ -413,8 +412,8 @@ export function objectsOf(part: EffectPart, query: URLSearchParams): EffectObjec
   const found = part.objects.filter(
     ({ name, _id }) => name.toLowerCase().includes(text) || _id === query.get("search"),
   );
-  const from = Math.max(0, Math.trunc(Number(query.get("from"))) || 0);
-  return { objects: found.slice(from, from + MAX_OBJECTS).map(shownObject), total: found.length };
+  const { rows, total } = pageOf(found, query);
+  return { objects: rows.map(shownObject), total };
 }
 
 /** Returns how many objects a run that waits for approval would create, change and delete. */

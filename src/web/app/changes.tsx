@@ -1,16 +1,16 @@
 import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
 import { Fragment } from "preact";
+import { PAGE_ROWS } from "../list-page.ts";
 import type { ChangeList, ChangeRow, ChangeSide, PlanDifference, PlanView, ShownValue } from "../wire.ts";
 import { Filters, SCROLLS, Search, Sentences, Steps, Table, Text } from "./parts.tsx";
 import { counted, diffWords, number, wholeWords } from "./plain-words.ts";
 import { runPath, SEARCH_AFTER_MS, save, useRead } from "./requests.ts";
 import { narrows, set } from "./state.ts";
 
-/** The number of rows that are shown at first, and later per page. */
+/** The number of rows that are shown at first. */
 const FIRST_ROWS = 20;
 /** Of a deletion that waits, fewer rows are shown, so that the note below them is visible without scrolling. */
 const FIRST_DELETED = 7;
-const ROWS = 100;
 /** While the server is still completing a list, the page reads the list again after this many milliseconds. */
 const AGAIN_MS = 1000;
 
@@ -30,7 +30,7 @@ export function Changes({ runId, version, title, isRunning, isWaiting, areOnlyDe
   const isOpen = useSignal(false);
   const reads = useSignal(0);
   const first = areOnlyDeleted ? FIRST_DELETED : FIRST_ROWS;
-  const limit = String(isOpen.value ? ROWS : first);
+  const limit = String(isOpen.value ? PAGE_ROWS : first);
   const query = new URLSearchParams({ search: search.value, kind: kind.value, from: String(from.value), limit });
   const list = useRead<ChangeList>(runPath(runId, `changes?${query}`), {
     version: `${version} ${reads.value}`,
@@ -87,7 +87,7 @@ export function Changes({ runId, version, title, isRunning, isWaiting, areOnlyDe
       {isReading && <p class="quiet small">The Context IDs are being read…</p>}
       {findsNames && <p class="quiet small">Not all Context IDs are known here, so only names are searched.</p>}
       {isOpen.value || total <= first ? (
-        <Steps from={from} total={total} rows={ROWS} of="changes" />
+        <Steps from={from} total={total} rows={PAGE_ROWS} of="changes" />
       ) : (
         <p>
           <button type="button" class="plain" onClick={() => set(isOpen, true)}>

@@ -1,4 +1,5 @@
 import { useSignal } from "@preact/signals";
+import { PAGE_ROWS } from "../list-page.ts";
 import type { ChangeList, EffectObjects, EffectPart, Waiting } from "../wire.ts";
 import { signOf } from "./changes.tsx";
 import { Search, Steps, Text } from "./parts.tsx";
@@ -7,8 +8,7 @@ import { runPath, SEARCH_AFTER_MS, useRead } from "./requests.ts";
 import { Kinds } from "./run-words.tsx";
 import { narrows } from "./state.ts";
 
-/** The number of names on a page (`ROWS`). A list with more than `SEARCHED` names has a search field. */
-const ROWS = 100;
+/** A list with more names than this has a search field. */
 const SEARCHED = 20;
 
 interface PartProps {
@@ -49,7 +49,7 @@ export function Part({ runId, place, part: { title, count, objects: first } }: P
         ))}
       </ul>
       {total === 0 && <p>No name matches.</p>}
-      <Steps from={from} total={total} rows={ROWS} of="found" />
+      <Steps from={from} total={total} rows={PAGE_ROWS} of="found" />
     </details>
   );
 }

@@ -1,4 +1,5 @@
 import { useSignal } from "@preact/signals";
+import { PAGE_ROWS } from "../list-page.ts";
 import type { RequestList, RunAction, RunDetail, RunRow, StoryStep } from "../wire.ts";
 import { Decision, UndoButton } from "./approvals.tsx";
 import { Changes, Differences } from "./changes.tsx";
@@ -305,7 +306,7 @@ function Requests({ run }: { readonly run: RunRow }) {
         ))}
       </Table>
       {run.counts.failed > 0 && <p class="quiet small">Items that failed a check were not sent.</p>}
-      <Steps from={from} total={list.value.total} rows={100} of="requests" />
+      <Steps from={from} total={list.value.total} rows={PAGE_ROWS} of="requests" />
     </>
   );
 }

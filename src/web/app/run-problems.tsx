@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { Fragment } from "preact";
+import { PAGE_ROWS } from "../list-page.ts";
 import type { FailureRow, ProblemList, RunDetail, RunRow } from "../wire.ts";
 import { copyText, Steps, Table, Text } from "./parts.tsx";
 import { counted, number } from "./plain-words.ts";
@@ -158,8 +159,6 @@ export function Cause({ of, noun }: CauseProps) {
   );
 }
 
-const ROWS = 100;
-
 /** Returns the title of the list of objects that did not succeed, by their outcomes: `Failed and skipped`. */
 export function failedTitle({ failed, notApplied, skipped = 0 }: RunRow["counts"]): string {
   const found = [failed > 0 && "failed", notApplied > 0 && "not applied", skipped > 0 && "skipped"];
@@ -207,7 +206,7 @@ export function Problems({ detail: { run }, of, title, total }: ProblemsProps) {
           </tr>
         ))}
       </Table>
-      <Steps from={from} total={list.value.total} rows={ROWS} of="rows" />
+      <Steps from={from} total={list.value.total} rows={PAGE_ROWS} of="rows" />
     </>
   );
 }
