@@ -20,6 +20,7 @@ import {
   rowsOfEndedRun,
   type WholeSide,
 } from "./change-rows.ts";
+import { sumIn } from "./effect-parts.ts";
 import { PAGE_ROWS, pageOf } from "./list-page.ts";
 import type { ChangeList, ChangeRow, ChangeSide } from "./wire.ts";
 
@@ -89,7 +90,7 @@ function groupsOf(rows: readonly Placed[]): ChangeList["groups"] {
  */
 export async function firstChanges(run: Run, services: ToolServices): Promise<ChangeList | undefined> {
   if (!isUnstarted(run) && !(isChangeRun(run) && isWithdrawn(run.state))) return undefined;
-  const { rows, ...about } = await plannedChanges(run, services);
+  const { rows, ...about } = await allChanges(run, true, services);
   const sorted = rows.toSorted((one, other) => Number(other.kind === "deleted") - Number(one.kind === "deleted"));
   return { rows: sorted.slice(0, PAGE_ROWS).map((row) => shownRow(row, "")), total: rows.length, ...about };
 }
@@ -167,8 +168,9 @@ function madeChanges(run: Run, services: ToolServices): Made {
   const mark = `${run.state.updatedAt} ${run.status()} ${run.state.requests.sent}`;
   const known = last.get(runId);
   if (known?.mark === mark) return known;
-  const changes = allChanges(run, services);
-  const whole = changes.then((stored) => (isUnstarted(run) ? addDeleted : addFreed)(stored, services));
+  const areAhead = isUnstarted(run);
+  const changes = allChanges(run, areAhead, services);
+  const whole = changes.then((stored) => (areAhead ? addDeleted : addFreed)(stored, services));
   const made: Made = { mark, changes, whole };
   // If the service could not be read, the next request tries again.
   const forget = ({ isUnread }: AllChanges) => isUnread && last.get(runId) === made && last.delete(runId);
@@ -184,28 +186,24 @@ function isUnstarted(run: Run): boolean {
   return run.status() === "planned" || run.status() === "needs_confirmation";
 }
 
-/** Returns the changes that a run would make, or would have made, from its plan or its effect. */
-async function plannedChanges(run: Run, services: ToolServices): Promise<AllChanges> {
+/**
+ * Returns the changes that a run has made or, with `areAhead`, those that it would make or would have made, from its
+ * plan or its effect.
+ */
+async function allChanges(run: Run, areAhead: boolean, services: ToolServices): Promise<AllChanges> {
   if (!isChangeRun(run)) return withCounts([]);
   const { runId, call } = run.header;
   const document = call.tool === "apply_plan" ? await documentOf(runId, services) : undefined;
   const there = document?.plan.optionsThere ?? run.state.facts.optionsThere;
+  if (!areAhead) {
+    const names = new Map(Object.entries(document?.groups ?? {}));
+    const { rows, freed } = await rowsOfEndedRun(run, names, services);
+    return { ...withFreed(withCounts(rows, there), freed.size), freedNames: freed };
+  }
   if (document !== undefined) return withCounts(changesOfPlan(document), there);
   const parts = run.state.facts.waits?.parts ?? [];
-  const objects = call.tool === "delete_options" ? parts.flatMap((part) => part.objects) : [];
-  const count = objects.reduce((sum, { freed = 0 }) => sum + freed, 0);
-  return withFreed(withCounts(rowsOfEffect(parts, run), there), count);
-}
-
-async function allChanges(run: Run, services: ToolServices): Promise<AllChanges> {
-  if (!isChangeRun(run)) return withCounts([]);
-  if (isUnstarted(run)) return plannedChanges(run, services);
-  const { runId, call } = run.header;
-  const document = call.tool === "apply_plan" ? await documentOf(runId, services) : undefined;
-  const there = document?.plan.optionsThere ?? run.state.facts.optionsThere;
-  const names = new Map(Object.entries(document?.groups ?? {}));
-  const { rows, freed } = await rowsOfEndedRun(run, names, services);
-  return { ...withFreed(withCounts(rows, there), freed.size), freedNames: freed };
+  const freed = call.tool === "delete_options" ? sumIn(parts, "freed") : 0;
+  return withFreed(withCounts(rowsOfEffect(parts, run), there), freed);
 }
 
 function withCounts(rows: readonly Placed[], there?: number): AllChanges {
@@ -232,8 +230,8 @@ function withFreed(all: AllChanges, count: number): AllChanges {
 async function addFreed(stored: AllChanges, services: ToolServices): Promise<AllChanges> {
   const { freed, freedNames = new Map() } = stored;
   if (freed === undefined) return stored;
-  const names = await freedNamesOf(freedNames, services);
-  if (names === undefined) return { ...stored, isUnread: true };
+  const names = await namesOfFreed(freedNames, services);
+  if (names === "unread") return { ...stored, isUnread: true };
   return { ...stored, freed: { ...freed, names: names.map(cut) } };
 }
 
@@ -253,10 +251,7 @@ async function addDeleted(stored: AllChanges, services: ToolServices): Promise<A
   if (lost === undefined) return { ...stored, findsNames: true };
   if (lost === "unread") return { ...stored, findsNames: true, isUnread: true };
   const known = new Set(own.map(({ _id }) => _id));
-  const rows = [
-    ...own.map((row) => withIds(row, lost)),
-    ...lost.within.filter(({ _id }) => !known.has(_id)).map((option) => deletedRow(option)),
-  ];
+  const rows = [...own.map((row) => withIds(row, lost)), ...lost.within.filter(({ _id }) => !known.has(_id))];
   const { unchanged, freed } = stored;
   const names = lost.freed.map(cut);
   return withSearch({ ...withCounts(rows), unchanged, freed: freed && { ...freed, names } });
@@ -272,14 +267,7 @@ function withSearch(all: AllChanges): AllChanges {
 
 function withIds(row: Placed, { options }: Lost): Placed {
   const found = row.kind === "deleted" ? options.get(row._id ?? "") : undefined;
-  return found === undefined
-    ? row
-    : { ...row, ...deletedRow(found), before: { ...row.before, ...deletedRow(found).before } };
-}
-
-function deletedRow({ _id, name, isGroup, group, count, contextIds }: LostOption): Placed & { before: WholeSide } {
-  const before = { name: cut(name), isGroup: isGroup || undefined, count, all: contextIds };
-  return { kind: "deleted", _id, group: group === null ? null : cut(group), before };
+  return found === undefined ? row : { ...row, ...found, before: { ...row.before, ...found.before } };
 }
 
 /**
@@ -338,16 +326,8 @@ const MAX_LISTED = 20_000;
 const MAX_MS = 60_000;
 const MAX_FREED = 500;
 
-interface LostOption {
-  readonly _id: string;
-  readonly name: string;
-  readonly isGroup: boolean;
-  /** The name of the option's group. Null at the top level. */
-  readonly group: string | null;
-  readonly count: number | undefined;
-  /** Absent if the Context IDs were not read. */
-  readonly contextIds?: readonly string[];
-}
+/** A deleted option with its Context IDs, if they were read. */
+type LostOption = Placed & { readonly before: WholeSide };
 
 /**
  * The objects to delete. `options`: options that are deleted one by one, by ID. `within`: all options of the targetings
@@ -358,7 +338,20 @@ interface Lost {
   readonly within: readonly LostOption[];
   /** The names of the first sub-options that are not deleted with their group, but move to the top level. */
   readonly freed: readonly string[];
-  readonly isWhole: boolean;
+}
+
+/** Reads from the service, for at most a minute. Returns "unread" if the service cannot be read now. */
+async function readNow<T>(
+  management: ManagementApi,
+  read: (api: ManagementApi, signal: AbortSignal) => Promise<T>,
+): Promise<T | "unread"> {
+  const signal = AbortSignal.timeout(MAX_MS);
+  try {
+    return await read(management.forCall?.() ?? management, signal);
+  } catch (thrown) {
+    if (!isApiError(thrown) && !signal.aborted) throw thrown;
+    return "unread";
+  }
 }
 
 /**
@@ -370,9 +363,7 @@ async function readLost(
   { management }: Pick<ToolServices, "management">,
 ): Promise<Lost | "unread" | undefined> {
   if (management === undefined || options.length > MAX_LISTED) return undefined;
-  const api = management.forCall?.() ?? management;
-  const signal = AbortSignal.timeout(MAX_MS);
-  try {
+  return readNow(management, async (api, signal) => {
     const { found } = await findOptions(api, options, signal);
     const groups = [...found.values()].flatMap(({ parent }) => parent ?? []).filter((id) => !found.has(id));
     const { found: around } = await findOptions(api, [...new Set(groups)], signal);
@@ -385,44 +376,34 @@ async function readLost(
       }
     }
     const all = [...alone, ...inside];
-    const isWhole = all.length <= MAX_READ;
     const read = new Map<string, readonly string[]>();
-    if (isWhole) {
+    if (all.length <= MAX_READ) {
       for await (const { option, contexts } of withContexts(api, all, { signal })) read.set(option._id, contexts);
     }
     const lostOf = (placed: PlacedOption): LostOption => lostOption(placed, read.get(placed.option._id));
-    const individual = new Map(alone.map((one) => [one.option._id, lostOf(one)]));
     return {
-      options: individual,
+      options: new Map(alone.map((one) => [one.option._id, lostOf(one)])),
       within: inside.map(lostOf),
       freed: await freedNames([...found.values()], api, signal),
-      isWhole,
     };
-  } catch (thrown) {
-    if (!isApiError(thrown) && !signal.aborted) throw thrown;
-    return "unread";
-  }
+  });
 }
 
 /**
  * Returns the names of the first sub-options that moved to the top level because their group was deleted. Unknown names
- * are read from the service. Undefined if the service cannot be read now.
+ * are read from the service; "unread" if it cannot be read now.
  */
-async function freedNamesOf(
+async function namesOfFreed(
   freed: ReadonlyMap<string, string | undefined>,
   { management }: Pick<ToolServices, "management">,
-): Promise<readonly string[] | undefined> {
+): Promise<readonly string[] | "unread"> {
   const first = [...freed].slice(0, MAX_FREED);
   const unknown = first.flatMap(([_id, name]) => (name === undefined ? [_id] : []));
   if (unknown.length === 0 || management === undefined) return first.flatMap(([, name]) => name ?? []);
-  const signal = AbortSignal.timeout(MAX_MS);
-  try {
-    const { found } = await findOptions(management.forCall?.() ?? management, unknown, signal);
+  return readNow(management, async (api, signal) => {
+    const { found } = await findOptions(api, unknown, signal);
     return first.flatMap(([_id, name]) => name ?? found.get(_id)?.name ?? []);
-  } catch (thrown) {
-    if (!isApiError(thrown) && !signal.aborted) throw thrown;
-    return undefined;
-  }
+  });
 }
 
 /** Returns the names of the first sub-options that would not be deleted together with their group. */
@@ -445,7 +426,8 @@ async function freedNames(
 
 function lostOption({ option, groupName }: PlacedOption, contextIds: readonly string[] | undefined): LostOption {
   const { _id, name, type, parent, contextCount } = option;
-  const group = typeof parent === "string" ? (groupName ?? "a group") : null;
-  const count = contextIds?.length ?? contextCount;
-  return { _id, name, isGroup: type === "collection", group, count, ...(contextIds && { contextIds }) };
+  const group = typeof parent === "string" ? cut(groupName ?? "a group") : null;
+  const isGroup = type === "collection" || undefined;
+  const before = { name: cut(name), isGroup, count: contextIds?.length ?? contextCount, all: contextIds };
+  return { kind: "deleted", _id, group, before };
 }

@@ -98,24 +98,16 @@ export function diffLines(before: readonly string[], after: readonly string[]): 
     return after.map((text) => [{ is: "same", text }]);
   }
   const lines: BodyLine[] = [];
-  let removed: string[] = [];
-  let added: string[] = [];
-  const flush = (): void => {
+  const same = commonLines(before, after);
+  let [left, right] = [0, 0];
+  for (const [atLeft, atRight] of [...same, [before.length, after.length] as const]) {
+    const [removed, added] = [before.slice(left, atLeft), after.slice(right, atRight)];
     for (let at = 0; at < Math.max(removed.length, added.length); at += 1) {
       const [old, now] = [removed[at], added[at]];
       if (old !== undefined && now !== undefined) lines.push(...changedLine(old, now));
       else if (old !== undefined) lines.push([{ is: "removed", text: old }]);
       else if (now !== undefined) lines.push([{ is: "added", text: now }]);
     }
-    removed = [];
-    added = [];
-  };
-  const same = commonLines(before, after);
-  let [left, right] = [0, 0];
-  for (const [atLeft, atRight] of [...same, [before.length, after.length] as const]) {
-    removed = before.slice(left, atLeft);
-    added = after.slice(right, atRight);
-    flush();
     const text = after[atRight];
     if (text !== undefined) lines.push([{ is: "same", text }]);
     [left, right] = [atLeft + 1, atRight + 1];

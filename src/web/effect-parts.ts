@@ -27,13 +27,12 @@ export function deletedIn(parts: readonly EffectPart[]): EffectPart["objects"] {
   return parts.flatMap(({ title, objects }) => (DELETED.has(title) ? objects : []));
 }
 
-/** Returns how many sub-options of deleted groups are not deleted. */
-export function freedIn(parts: readonly EffectPart[]): number {
-  return parts.flatMap(({ objects }) => objects).reduce((sum, { freed = 0 }) => sum + freed, 0);
-}
-
-export function contextIdsIn({ objects }: EffectPart): number {
-  return objects.reduce((sum, { contextIds = 0 }) => sum + contextIds, 0);
+/**
+ * Returns a sum over all objects of an effect: the Context IDs that they lose, the sub-options of deleted groups that
+ * are not deleted (`freed`), the options of deleted targetings, or how many of these are groups, as far as known.
+ */
+export function sumIn(parts: readonly EffectPart[], of: "contextIds" | "freed" | "options" | "groups"): number {
+  return parts.flatMap(({ objects }) => objects).reduce((sum, { [of]: count = 0 }) => sum + count, 0);
 }
 
 /** Describes what would be deleted, for example `1 group and 2 options`. Empty if nothing is deleted. */
@@ -44,15 +43,6 @@ export function deletionWords(parts: readonly EffectPart[]): string {
     return noun === undefined ? [] : [many(count, noun)];
   });
   return kinds.join(" and ");
-}
-
-export function optionsWithin(parts: readonly EffectPart[]): number {
-  return parts.flatMap(({ objects }) => objects).reduce((sum, { options = 0 }) => sum + options, 0);
-}
-
-/** Returns how many groups are among the options of deleted targetings. Those of some targetings may be unknown. */
-export function groupsWithin(parts: readonly EffectPart[]): number {
-  return parts.flatMap(({ objects }) => objects).reduce((sum, { groups = 0 }) => sum + groups, 0);
 }
 
 /** Returns how many objects an effect creates, changes and deletes. An object in several parts counts once. */

@@ -6,7 +6,7 @@ import { cutText, thousands } from "../platform/text.ts";
 import type { Run } from "../runs/kind.ts";
 import { changeKindsOf } from "../runs/report.ts";
 import type { ChangeKinds } from "../runs/store.ts";
-import { DELETED, deletionWords, groupsWithin, optionsWithin } from "./effect-parts.ts";
+import { DELETED, deletionWords, sumIn } from "./effect-parts.ts";
 import {
   commaList,
   countsOfWaiting,
@@ -308,7 +308,7 @@ export function waitingTitle(
   const how = changeKindsOf(run.state);
   if (isChangeRun(run) && run.header.call.tool === "apply_plan")
     return { plan: { isUndo: isUndoPlan(run), changes: countsOfWaiting(run), of }, how, ...kindsOfWaiting(run) };
-  const inside = { options: optionsWithin(parts), groupsInside: groupsWithin(parts) };
+  const inside = { options: sumIn(parts, "options"), groupsInside: sumIn(parts, "groups") };
   return { how, ...inside, deletes: deletedNames(parts) ?? deletionWords(parts) };
 }
 

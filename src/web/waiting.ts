@@ -13,16 +13,14 @@ import type { Done, Run } from "../runs/kind.ts";
 import { nameProblem } from "../spec/names-and-contexts.ts";
 import type { ToolServices } from "../tools/define-tool.ts";
 import {
-  contextIdsIn,
   countsOfEffect,
   DELETED,
   deletedIn,
   deletionWords,
-  freedIn,
   kindOfPart,
   nounOf,
   nounsOf,
-  optionsWithin,
+  sumIn,
 } from "./effect-parts.ts";
 import { PAGE_ROWS, pageOf } from "./list-page.ts";
 import type { ChangeCounts, EffectObjects, RunRow, EffectPart as ShownPart, Waiting } from "./wire.ts";
@@ -50,7 +48,7 @@ export function waitingOf(
   const isSandbox = run.header.environment === "sandbox";
   const counts = countsOfWaiting(run);
   const newGroups = isChangeRun(run) ? (kindsOfWaiting(run).groups?.created ?? 0) : 0;
-  const contextIds = parts.reduce((sum, part) => sum + contextIdsIn(part), 0);
+  const contextIds = sumIn(parts, "contextIds");
   // The title of a run that only deletes already says what is deleted.
   const isOnlyDeletion = isDeletion && counts.deleted > 0 && counts.created + counts.changed === 0;
   return {
@@ -65,7 +63,7 @@ export function waitingOf(
     check: counts.deleted === 0 ? undefined : isSandbox ? OF_SANDBOX : campaignsNote(counts.deleted, parts),
     counts,
     magnitude: magnitudeOf(run, parts),
-    optionsInside: optionsWithin(parts) || undefined,
+    optionsInside: sumIn(parts, "options") || undefined,
     contextIds: contextIds > 0 ? contextIds : undefined,
     typed: elsewhere === undefined ? textToType(parts, targeting) : undefined,
     stale: stale === undefined ? undefined : (differs ?? [stale]),
@@ -110,11 +108,11 @@ export function undoOf(
  * IDs.
  */
 function newIdWords(restored: number, parts: readonly EffectPart[]): string {
-  const options = optionsWithin(parts);
+  const options = sumIn(parts, "options");
   const nouns = commaList([...new Set([...nounsOf(parts), ...(options > 0 ? ["option"] : [])])]);
-  const same = options > 0 || parts.some((part) => contextIdsIn(part) > 0) ? "same Context IDs, " : "";
+  const same = options > 0 || sumIn(parts, "contextIds") > 0 ? "same Context IDs, " : "";
   const ids = `${same}new ${nouns} ID${restored + options === 1 ? "" : "s"}`;
-  const freed = freedIn(parts);
+  const freed = sumIn(parts, "freed");
   const groups = parts.find(({ title }) => title === LOSS_TITLES.optionGroup)?.count;
   const back = freed === 0 ? "" : `, ${many(freed, "sub-option")} back in the group${groups === 1 ? "" : "s"}`;
   return `${ids}${back}; campaigns are not reconnected`;
@@ -182,7 +180,7 @@ export function withOverlap(
     if (targetings.has(own.within ?? "")) for (const [id, name] of own.options) shared.set(id, name);
     if (shared.size > before) runId = other.header.runId;
   }
-  const [count, whole] = [shared.size, optionsWithin(partsOf(run)) || own.options.size];
+  const [count, whole] = [shared.size, sumIn(partsOf(run), "options") || own.options.size];
   const [name] = shared.values();
   if (name === undefined) return waiting;
   const some = count === 1 ? quoteShort(name) : `${thousands(count)} of these`;
@@ -230,7 +228,7 @@ function restoredNote([targetings, groups, options]: NewObjects): string | undef
 
 /** Returns what happens to sub-options that remain although their group is deleted. Undefined if there are none. */
 function freedWords(parts: readonly EffectPart[]): string | undefined {
-  const count = freedIn(parts);
+  const count = sumIn(parts, "freed");
   if (count === 0) return undefined;
   const [stay, they] = count === 1 ? ["stays, with its", "it moves"] : ["stay, with their", "they move"];
   return `${many(count, "sub-option")} ${stay} Context IDs: ${they} to the top level.`;
@@ -356,7 +354,7 @@ function magnitudeOf(run: ChangeRun | ApprovalRun, parts: readonly EffectPart[])
   const whole = run.state.facts.waits?.optionsThere;
   const targetings = parts.find(({ title }) => title === LOSS_TITLES.targeting);
   if (targetings !== undefined) {
-    const [itself, options] = [many(targetings.count, "targeting"), optionsWithin(parts)];
+    const [itself, options] = [many(targetings.count, "targeting"), sumIn(parts, "options")];
     if (options === 0) return { count: deleted, verb: "deleted", what: itself, within: "without options" };
     return { count: options, verb: "deleted", what: `${itself} and ${many(options, "option")}` };
   }

@@ -36,13 +36,12 @@ export function Faults() {
   );
 }
 
-/** Removes all faults. Resolves to false if that fails. */
-export function removeAll(): Promise<boolean> {
-  return act(PATHS.reset, { only: ["faults"] }, "All faults were removed.");
+export async function removeAll(): Promise<void> {
+  await act(PATHS.reset, { only: ["faults"] }, "All faults were removed.");
 }
 
-function add(fault: NewFault): Promise<boolean> {
-  return act(PATHS.faults, fault, "The fault was added.");
+async function add(fault: NewFault): Promise<void> {
+  await act(PATHS.faults, fault, "The fault was added.");
 }
 
 function Active({ rows }: { readonly rows: readonly FaultRow[] }) {

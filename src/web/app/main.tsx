@@ -3,7 +3,7 @@ import { render } from "preact";
 import type { EventsMessage } from "../sandbox-wire.ts";
 import { type LoginWays, type Message, type OpenedSession, PATHS } from "../wire.ts";
 import { Frame } from "./frame.tsx";
-import { keepSession, popLogin, popLoginView, send, sessionToken, withSession, written } from "./requests.ts";
+import { keepSession, popLogin, send, sessionToken, withSession, written } from "./requests.ts";
 import {
   clockAhead,
   events,
@@ -28,7 +28,7 @@ import {
 async function openSessionWith(path: string, brought: unknown): Promise<void> {
   const answer = await send<OpenedSession>(path, brought);
   // The address may name a view or contain a code. The view is shown afterwards; the code is removed.
-  const place = popLoginView();
+  const place = popLogin("place");
   history.replaceState(null, "", PATHS.page + (location.hash || place));
   noteAddress();
   if ("message" in answer) {
@@ -188,5 +188,5 @@ const { pathname, search } = location;
 render(<Frame />, document.body);
 if (pathname.startsWith(PATHS.open)) await openSessionWith(PATHS.redeem, { code: pathname.slice(PATHS.open.length) });
 else if (pathname === PATHS.callback)
-  await openSessionWith(PATHS.callback, { query: search.slice(1), login: popLogin() });
+  await openSessionWith(PATHS.callback, { query: search.slice(1), login: popLogin("login") });
 else await start();

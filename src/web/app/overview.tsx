@@ -16,10 +16,10 @@ import {
 } from "./run-words.tsx";
 import {
   arrived,
-  coverage,
   hasEnded,
   hello,
   isBlocked,
+  metrics,
   openRuns,
   runList,
   sandbox,
@@ -172,7 +172,7 @@ function Today() {
 
 function EventFigures() {
   const shares = eventShares(verdicts.value);
-  const rows = coverage.value;
+  const rows = metrics.value.coverage;
   const unseen = rows.filter(({ count }) => count === 0).map(({ name }) => name);
   if (rows.length === 0) {
     return ["Test events recorded", "Event coverage"].map((title) => (

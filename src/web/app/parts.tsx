@@ -198,8 +198,8 @@ export interface Share {
  * Shows a bar that is divided into segments. If they add up to less than `total`, the rest stays empty. The label
  * contains the numbers for screen readers.
  */
-export function Bar({ shares, total, label }: Shares & { readonly total?: number }) {
-  const whole = total ?? shares.reduce((sum, { count }) => sum + count, 0);
+export function Bar(bar: { readonly shares: readonly Share[]; readonly label: string; readonly total?: number }) {
+  const { shares, label, total: whole = shares.reduce((sum, { count }) => sum + count, 0) } = bar;
   return (
     <div class="bar" role="img" aria-label={`${label}: ${sharesText(shares)}`}>
       {shares.map(({ tone, count, of }) =>
@@ -207,11 +207,6 @@ export function Bar({ shares, total, label }: Shares & { readonly total?: number
       )}
     </div>
   );
-}
-
-interface Shares {
-  readonly shares: readonly Share[];
-  readonly label: string;
 }
 
 /** Describes counts: `97 recorded · 78 dropped`. Zeros are omitted. */
@@ -249,25 +244,24 @@ export function Columns({ columns, label }: { readonly columns: readonly Column[
 export function Figure(figure: {
   readonly title: ComponentChildren;
   readonly value: ComponentChildren;
-  readonly tone?: Tone;
-  readonly children?: ComponentChildren;
+  readonly children: ComponentChildren;
 }) {
-  const { title, value, tone, children } = figure;
+  const { title, value, children } = figure;
   return (
     <div class="card figure">
       <span class="quiet small">{title}</span>
-      <strong class={tone ?? ""}>{value}</strong>
+      <strong>{value}</strong>
       {children}
     </div>
   );
 }
 
 /** Shows the content of an empty view: what it will show, and the next step. */
-export function Empty({ title, children }: { readonly title: string; readonly children?: ComponentChildren }) {
+export function Empty({ title, children }: { readonly title: string; readonly children: ComponentChildren }) {
   return (
     <div class="empty">
       <h1>{title}</h1>
-      {children !== undefined && <p>{children}</p>}
+      <p>{children}</p>
     </div>
   );
 }
@@ -337,10 +331,9 @@ export function ClockTime({ at, to }: { readonly at: number; readonly to: Parame
 }
 
 /** Shows a button that copies a text. */
-export function Copy({ of, name = "copy" }: { readonly of: string | (() => string); readonly name?: string }) {
-  const copy = () => void copyText(typeof of === "string" ? of : of());
+export function Copy({ of, name = "copy" }: { readonly of: string; readonly name?: string }) {
   return (
-    <button type="button" class={name === "copy" ? "plain" : ""} onClick={copy}>
+    <button type="button" class={name === "copy" ? "plain" : ""} onClick={() => void copyText(of)}>
       {name}
     </button>
   );

@@ -122,16 +122,11 @@ export async function logOut(): Promise<void> {
 /** The requests of buttons that are in progress. Pressing such a button again has no effect. */
 const underWay = new Set<string>();
 
-/** Sends the request of a button. Shows `done` after success, otherwise the error. Returns whether it succeeded. */
-export async function act(path: string, body: unknown, done: string): Promise<boolean> {
-  return (await acted<unknown>(path, body, done)) !== undefined;
-}
-
 /**
  * Sends the request of a button. Shows `done` after success, otherwise the error. Undefined if the request failed or is
  * already in progress.
  */
-async function acted<Data>(path: string, body: unknown, done: string): Promise<{ readonly data: Data } | undefined> {
+export async function act<Data>(path: string, body: unknown, done: string): Promise<Data | undefined> {
   const asked = path + JSON.stringify(body);
   if (underWay.has(asked)) return undefined;
   underWay.add(asked);
@@ -139,7 +134,7 @@ async function acted<Data>(path: string, body: unknown, done: string): Promise<{
   const answer = await send<Data>(path, body);
   underWay.delete(asked);
   outcome.value = "message" in answer ? answer.message : done;
-  return "message" in answer ? undefined : answer;
+  return "data" in answer ? answer.data : undefined;
 }
 
 /** How long a file stays in memory for the browser to save it, in milliseconds. */
@@ -217,17 +212,11 @@ export function storeLogin(login: string): void {
   sessionStorage.setItem(PLACE, location.hash);
 }
 
-/** Removes and returns the view in which the login of this tab started. */
-export function popLoginView(): string {
-  const place = sessionStorage.getItem(PLACE) ?? "";
-  sessionStorage.removeItem(PLACE);
-  return place;
-}
-
-export function popLogin(): string {
-  const login = sessionStorage.getItem(LOGIN) ?? "";
-  sessionStorage.removeItem(LOGIN);
-  return login;
+/** Removes and returns what `storeLogin` has stored about the login of this tab: its state, or the view (`place`). */
+export function popLogin(what: typeof LOGIN | typeof PLACE): string {
+  const stored = sessionStorage.getItem(what) ?? "";
+  sessionStorage.removeItem(what);
+  return stored;
 }
 
 /**
@@ -273,7 +262,7 @@ export async function actOnRun(run: RunRow, action: RunAction, typed?: string): 
   const isDecision = action === "approve" || action === "decline";
   const body = isDecision ? said : {};
   const done = `${DONE[action]}${isDecision && waiting ? `: ${waiting.act}` : ""}.`;
-  const answer = await acted<{ readonly runId?: string }>(runPath(runId, action), body, done);
-  const planned = action === "undo" ? answer?.data.runId : undefined;
+  const answer = await act<{ readonly runId?: string }>(runPath(runId, action), body, done);
+  const planned = action === "undo" ? answer?.runId : undefined;
   if (planned !== undefined) go(`#/approvals/${planned}`, done);
 }

@@ -52,24 +52,20 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
   const { unknown } = counts;
   const failed = counts.failed + counts.notApplied + (counts.skipped ?? 0);
   const others = (plan?.conflicts.length ?? 0) + (plan?.drift.length ?? 0) + (plan?.differs?.length ?? 0);
-  const othersTitle = plan?.differs?.length ? "Not undone exactly" : "Changed by others";
   const isAhead = run.status === "planned";
   const hasChanges = did !== undefined || plan !== undefined;
   const tab = useSignal<Tab | undefined>(undefined);
-  const tabs: readonly { readonly name: Tab; readonly title: string; readonly count?: number | undefined }[] = [
-    ...(hasChanges
-      ? [{ name: "changes", title: "Changes", count: isAhead ? undefined : did && totalOf(did) } as const]
-      : []),
-    ...(failed > 0 && failures.length > 0
-      ? [{ name: "failed", title: failedTitle(counts), count: failed } as const]
-      : []),
-    ...(unknown > 0 ? [{ name: "unknown", title: OUTCOMES.unknown, count: unknown } as const] : []),
-    ...(others > 0 ? [{ name: "others", title: othersTitle, count: others } as const] : []),
-    ...(hasChanges && sent > 0 ? [{ name: "requests", title: "Requests", count: sent } as const] : []),
-    ...(downloads.length > 0 ? [{ name: "files", title: "Files", count: downloads.length } as const] : []),
-  ];
+  const hasFailures = failed > 0 && failures.length > 0;
+  const tabs = [
+    tabOf("changes", "Changes", isAhead ? undefined : did && totalOf(did), hasChanges),
+    tabOf("failed", failedTitle(counts), failed, hasFailures),
+    tabOf("unknown", OUTCOMES.unknown, unknown),
+    tabOf("others", plan?.differs?.length ? "Not undone exactly" : "Changed by others", others),
+    tabOf("requests", "Requests", sent, hasChanges && sent > 0),
+    tabOf("files", "Files", downloads.length),
+  ].filter(({ isShown }) => isShown);
   // The failures are shown first, because the person must still handle them.
-  const left = failed > 0 && failures.length > 0 ? "failed" : unknown > 0 ? "unknown" : undefined;
+  const left = hasFailures ? "failed" : unknown > 0 ? "unknown" : undefined;
   const first = (run.status === "running" ? undefined : left) ?? tabs[0]?.name;
   const chosen = tabs.find(({ name }) => name === tab.value)?.name ?? first;
   return (
@@ -111,6 +107,10 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
       <Technical run={run} />
     </>
   );
+}
+
+function tabOf(name: Tab, title: string, count: number | undefined, isShown = count !== undefined && count > 0) {
+  return { name, title, count, isShown };
 }
 
 /** The labels of the buttons of a run, except those for approving, declining and undoing it. */

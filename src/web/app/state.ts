@@ -5,7 +5,7 @@ import { counted, number } from "./plain-words.ts";
 
 // The state of the page. The stream updates it, and the views show it.
 
-export type Link =
+type Link =
   | { readonly is: "waiting" | "live" | "lost" | "ended" }
   | { readonly is: "refused"; readonly ways: LoginWays };
 
@@ -75,7 +75,6 @@ export const metrics = signal<EventFigures>({
   coverage: [],
   unknownNames: [],
 });
-export const coverage = computed(() => metrics.value.coverage);
 export const clockAhead = signal(0);
 /**
  * Increases when the sandbox numbers its events again or removes them, so that the details of an event are read again.
