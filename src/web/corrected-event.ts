@@ -216,6 +216,6 @@ function name(text: string) {
   return { code: cutText(text, MAX_LETTERS) };
 }
 
-function joined(parts: readonly Words[]): Words {
-  return parts.flatMap((part, at) => (at === 0 ? part : [", ", ...part]));
+export function joined(parts: readonly Words[], separator = ", "): Words {
+  return parts.flatMap((part, at) => (at === 0 ? part : [separator, ...part]));
 }

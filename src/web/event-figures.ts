@@ -7,7 +7,7 @@ import { cutText, thousands } from "../platform/text.ts";
 import type { ArrivedEvent, EventLog } from "../sandbox/logs.ts";
 import { EVENTS, type EventSpec } from "../spec/events.ts";
 import { EVENT_LIMITS } from "../spec/limits.ts";
-import { correctedEvent, fixOf } from "./corrected-event.ts";
+import { correctedEvent, fixOf, joined } from "./corrected-event.ts";
 import type {
   CoverageRow,
   EventCause,
@@ -207,11 +207,11 @@ function causeOf(arrived: ArrivedEvent): Cause | undefined {
   const isOfAny = [...byRule.keys()].every((rule) => OF_ANY_EVENT.has(rule));
   const rules = [...byRule].map(([rule, paths]) => [rule, [...paths]] as const);
   const event = isOfAny ? undefined : documentedEvent(eventName ?? "");
-  const words = rules.flatMap(([rule, paths], at) => [...(at === 0 ? [] : ["; "]), ...wordsOf(rule, paths)]);
   const also = event !== undefined && byRule.has("unsupportedEvent") ? missingIn(bodyOf(arrived), event) : [];
-  const alsoWords = also.length === 0 ? [] : ["; ", ...fieldList(also), ` ${isOrAre(also)} missing`];
+  const alsoMissing = also.length === 0 ? [] : [["requiredMissing", also] as const];
+  const words = [...rules, ...alsoMissing].map(([rule, paths]) => wordsOf(rule, paths));
   const key = JSON.stringify([verdict, isOfAny ? "" : (eventName ?? ""), rules, also]);
-  return { key, words: [...words, ...alsoWords], event };
+  return { key, words: joined(words, "; "), event };
 }
 
 /** Returns the required parameters that an event with a misspelt name would still lack after its name is corrected. */
@@ -250,7 +250,7 @@ function wordsOf(rule: Rule, paths: readonly string[]): Words {
 function fieldList(paths: readonly string[]): Words {
   const shown = paths.slice(0, MAX_FIELDS).map((path) => ({ code: cutText(path, MAX_LETTERS) }));
   const rest = paths.length - shown.length;
-  const words = shown.flatMap((code, at) => (at === 0 ? [code] : [", ", code]));
+  const words = joined(shown.map((code) => [code]));
   return rest === 0 ? words : [...words, ` and ${rest} more`];
 }
 

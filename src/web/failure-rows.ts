@@ -1,6 +1,6 @@
 import { messageFor, OUTCOME_WORDS, type SummarizedFailure } from "../answers/failures.ts";
 import { placesWords, placeWords } from "../answers/fence.ts";
-import { earlierPlace, type Reader } from "../answers/message-words.ts";
+import { earlierPlace, type Reader, text } from "../answers/message-words.ts";
 import { characterList, cutText, thousands } from "../platform/text.ts";
 import type { Run } from "../runs/kind.ts";
 import { objectResult } from "../runs/report.ts";
@@ -183,11 +183,10 @@ const CAUSES: Readonly<Record<string, (failure: SummarizedFailure) => string | u
   TARGETING_CATEGORY_NAME_DUPLICATE: (failure) => repeatCause(failure) ?? NAME_EXISTS,
   DUPLICATE_IN_INPUT: repeatCause,
   NAME_NOT_FOUND(failure) {
-    const { isOfFirst, isOfKinds, message } = failure;
-    if (detailOf(failure).field !== "parentName") return undefined;
-    return isOfFirst || isOfKinds
-      ? "group does not exist"
-      : message.replace("the targeting has no option group named", "no group");
+    const { field, nested, value } = detailOf(failure);
+    // A `nested` group exists, so the message says what is wrong with it.
+    if (field !== "parentName" || nested !== undefined) return undefined;
+    return failure.isOfFirst || failure.isOfKinds ? "group does not exist" : `no group ${text(value)}`;
   },
   EXISTS: () => NAME_EXISTS,
   NEEDS_FAILED: () => "row of its group failed",

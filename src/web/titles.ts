@@ -114,13 +114,12 @@ export function titleOf({ tool, status, items, done, did, how, plan, ...names }:
   const isPartial = status === "partial";
   const verb = (name: keyof typeof VERBS): string => VERBS[name][isPartial || status === "succeeded" ? 0 : 1];
   const within = (word: string): string => (targeting === undefined ? "" : ` ${word} ${targeting}`);
-  const part = isPartial ? `: ${thousands(done)} of ${many(items, nounOf({ tool, ...names }))}` : "";
-  const imported = status === "succeeded" ? `: ${many(items, nounOf({ tool, ...names }))}` : part;
+  const all = many(items, nounOf({ tool, ...names }));
+  const part = isPartial ? `: ${thousands(done)} of ${all}` : "";
+  const imported = status === "succeeded" ? `: ${all}` : part;
   const countOf = (noun: string): string => {
-    if (noun !== "option") return (isPartial ? `${thousands(done)} of ` : "") + many(items, noun);
-    return isPartial
-      ? `${thousands(done)} of ${many(items, nounOf({ tool, ...names }))}`
-      : objectWords(items, names, "items");
+    if (isPartial) return `${thousands(done)} of ${noun === "option" ? all : many(items, noun)}`;
+    return noun === "option" ? objectWords(items, names, "items") : many(items, noun);
   };
   const targetings = only === undefined ? names.deletes || countOf("targeting") : `the targeting ${only}`;
   const renamed = to === undefined ? "" : ` to ${to}`;

@@ -260,11 +260,11 @@ function undoTitle(
   if (others + newIds === 0) return `You cannot get ${lost > 1 ? "them" : "it"} back`;
   if (others === 0) return `Undo within ${days}${restored}`;
   if (newIds + lost === 0) return `You can undo it for ${days}`;
-  return `You can undo it for ${days}: this ${undoWords(counts, isUndo ? "restored" : "new").replace("Undo ", "")}`;
+  return `You can undo it for ${days}: this ${undoWords(counts, isUndo ? "restored" : "new")}`;
 }
 
 /**
- * Describes what an undo does: `Undo deletes the 3 new options and restores 2 as they were`. `how` is the adjective for
+ * Describes what an undo does: `deletes the 3 new options and restores 2 as they were`. `how` is the adjective for
  * the objects that the undo deletes: `new`, or `restored` if an earlier undo created them.
  */
 function undoWords({ created: [targetings, groups, options], ...others }: UndoCounts, how = "new"): string {
@@ -273,10 +273,10 @@ function undoWords({ created: [targetings, groups, options], ...others }: UndoCo
     { count: groups, noun: `${how} group` },
     { count: options, noun: `${how} option` },
   ].flatMap(({ count, noun }) => (count === 0 ? [] : [`the ${count === 1 ? noun : many(count, noun)}`]));
-  if (made.length === 0) return `Undo ${restoredWords(others)}`;
+  if (made.length === 0) return restoredWords(others);
   const { exact, newIds, differing = 0, lost } = others;
   const restored = exact + newIds + differing + lost === 0 ? "" : ` and ${restoredWords(others, true)}`;
-  return `Undo deletes ${commaList(made)}${restored}`;
+  return `deletes ${commaList(made)}${restored}`;
 }
 
 /** Describes what an undo restores: `restores 3 of 4 as they were and 1 under a new ID`. */
@@ -326,7 +326,7 @@ export async function undoOfRun(run: ChangeRun, { runs }: Pick<ToolServices, "ru
   const created = [done.targetings.filter(isNew).length, groups, made.length - groups] as const;
   const counts = { exact: exact - created[0] - made.length, newIds, differing: caveat - newIds };
   const lost = impossible + notOurs + unresolved;
-  const words = undoWords({ created, ...counts, lost }, isUndoPlan(run) ? "restored" : "new");
+  const words = `Undo ${undoWords({ created, ...counts, lost }, isUndoPlan(run) ? "restored" : "new")}`;
   return freed.size === 0 ? words : `${words}, with ${many(freed.size, "sub-option")} inside`;
 }
 

@@ -23,7 +23,7 @@ export function Coverage() {
           {seen} of {coverage.length} events · {sent} of {parameters.length} parameters
         </span>
       </h2>
-      <table class="coverage">
+      <table class="coverage stacks">
         <caption class="spoken">Coverage</caption>
         <Heads of={["Event", "Recorded", "of received", "Parameters"]} />
         <tbody>

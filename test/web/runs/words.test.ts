@@ -329,8 +329,7 @@ describe("a reason why objects failed", () => {
       'no group "Garden"',
       {
         errorCode: "NAME_NOT_FOUND",
-        detail: { field: "parentName" },
-        message: 'the targeting has no option group named "Garden"',
+        detail: { field: "parentName", value: "Garden" },
       },
     ],
     ["group does not exist", { errorCode: "NAME_NOT_FOUND", detail: { field: "parentName" }, isOfKinds: true }],
