@@ -143,8 +143,8 @@ export function groupFailures(state: ReportedState, reader: Reader = "agent"): r
 const SIZE = /\b\d+(?= (?:bytes|characters) \(at most)/g;
 
 /**
- * Returns what failures must have in common to be in one group. Objects that lack the same field are one group,
- * although their remedies differ: the value may be in different other fields.
+ * Returns what failures must have in common to be in one group. Objects that lack the same field are one group, even if
+ * their remedies differ because the value is in another field of each object.
  */
 function groupingWords(reason: Reason): { readonly remedy: string; readonly kind: string } {
   const { message, remedy } = messageFor(reason);

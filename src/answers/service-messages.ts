@@ -111,8 +111,8 @@ function contextLimit(detail: Detail, { operation, sent = [] }: Reason): Entry {
 }
 
 /**
- * Returns the message for an option that does not exist. With the same code, the service reports that the option's new
- * group does not exist. Only a dry run knows which is meant (`noGroup`).
+ * Returns the message for an option that does not exist. The service uses the same code if the option's new group does
+ * not exist. Only a dry run knows which is meant (`noGroup`).
  */
 function missingOption(operation: Reason["operation"], sent: Reason["sent"] = []): string {
   if (operation === "addOptions") return "parent is not an option of this targeting";

@@ -100,7 +100,8 @@ const { targetingId } = inTargeting;
 const renamed = ARGUMENTS.rename_targetings();
 
 /**
- * By tool: the input as a run stores it: the arguments, and what was found for targetings that the call names by name.
+ * By tool: the arguments as a run stores them, with what the server found under the name of each targeting that the
+ * call names.
  */
 export const INPUTS = {
   create_targetings: z.object(ARGUMENTS.create_targetings()),

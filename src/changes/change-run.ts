@@ -129,7 +129,8 @@ export function changeRunKind(world: ChangeWorld, others: OtherRuns): ChangeRunK
   return {
     ...CHANGE_FORM,
     newState: () => new RunState(),
-    // Leaves out the settings that were detected in the file, because only one of two identical calls may have them.
+    // Leaves out the settings that were detected in the file, because one of two identical calls may have them and the
+    // other may not.
     identity: (call) => ({ ...call, input: { ...call.input, file: withoutFound(fileOf(call)) } }),
     isPlannedFirst: true,
     recoversOrphans: false,

@@ -34,7 +34,7 @@ export class StepStandings {
   readonly #steps: StepList;
   readonly #objects: ObjectList;
   readonly #standing: StepStanding[] = [];
-  /** The steps that only prepare others: they set a temporary name, or reverse one part of a change. */
+  /** The steps with `prepares`: they set a temporary name, or reverse a part of a failed change. */
   readonly preparing = new Set<number>();
   /**
    * Steps in doubt that were sent again, and whose whole request was then refused. Their first attempt may still have

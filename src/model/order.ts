@@ -198,8 +198,8 @@ function remove(work: Work, batch: Batch): void {
     });
     if (!isFree) continue;
     const also = inside.filter((child) => work.isGoing(child));
-    // The group is deleted just before its last sub-option. So it is never empty, and of its deleted sub-options only
-    // the last one moves to the top level before it is deleted.
+    // The group is deleted just before its last sub-option. So it is never empty. Of the deleted sub-options, at most
+    // this one moves to the top level: if it is deleted only in the next request.
     const order = also.length === inside.length ? [...also.slice(0, -1), ref, ...also.slice(-1)] : [...also, ref];
     for (const one of order) {
       batch.take({ op: "delete", ref: one });

@@ -215,7 +215,7 @@ export async function rowsOfEndedRun(
 
 /**
  * Returns names of objects by ID: the objects of the run, and the groups from or to which it moved options. If only the
- * name from before the run is known, that name.
+ * name from before the run is known, returns that name.
  */
 function knownNames(state: RunState, previous: Known["previous"]): ReadonlyMap<string, string> {
   const names = new Map<string, string>();

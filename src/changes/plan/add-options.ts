@@ -244,7 +244,7 @@ async function planRowsWithIds(
     const { object, item } = candidate;
     const { _id, name, parent } = option;
     const differing = differingFields(candidate, option, there.get(parent ?? "")?.name);
-    // As without its ID, an option in another group is changed there and not moved.
+    // An option in another group is changed there and not moved, as if the row had no ID.
     const isElsewhere = onExisting !== "fail" && differing.includes("Group");
     const fields = isElsewhere ? differing.filter((field) => field !== "Group") : differing;
     const isHeld = new Set(held);

@@ -100,7 +100,8 @@ function namedTargetings(plan: Plan, { ids, names = [] }: Inputs["delete_targeti
 /**
  * Plans deleting options. They are read first, to show what would be deleted, and because a request may contain only
  * 150 groups and sub-options. A group is deleted just before its last sub-option. So no group becomes empty
- * (management-api 7.4, case 6), and no sub-option moves to the top level.
+ * (management-api 7.4, case 6). Of the deleted sub-options, at most this one moves to the top level: if it is deleted
+ * only in the next request.
  */
 export async function planDeleteOptions(input: Inputs["delete_options"], context: PlanningContext): Promise<Plan> {
   const { api, signal } = context;

@@ -161,8 +161,9 @@ export class Plan {
   }
 
   /**
-   * Yields blocks of rows and lists of steps. If an earlier step uses a later object, `entries` has already yielded the
-   * rows of a block as objects. The block is then yielded as steps.
+   * Yields the steps in order, as blocks of rows and as lists. The entry of a block contains its objects and its steps.
+   * If an earlier step uses a later object, `entries` has already yielded the objects, so the rows of the block are
+   * yielded as a list of steps.
    */
   *#sections(): Generator<RowBlock | readonly Step[]> {
     let named = 0;

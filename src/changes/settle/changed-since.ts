@@ -57,7 +57,7 @@ export async function changedSince(
     }
     return counted(value);
   });
-  // Without stored Context IDs, there are none to replace by the current ones.
+  // For an option without stored Context IDs, there is nothing to replace by the current ones.
   for (const id of unsent.keys()) if (!known.has(id)) unsent.delete(id);
   if (open.length + unsent.size === 0) return undefined;
   const ofTargetings = open.filter(({ operation }) => TARGETING_OPERATIONS.has(operation));

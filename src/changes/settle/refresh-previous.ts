@@ -190,7 +190,10 @@ function amendedFields(state: RunState, id: string, same: SameFields): readonly 
 
 type Side = NonNullable<KnownChange["from"]>;
 
-/** Returns what an object was before a rename or a move. The fields in `same` already have their new value. */
+/**
+ * Returns the name or the position of an object before a rename or a move, as it is now reported. The fields in `same`
+ * already have their new values.
+ */
 function sideNow(from: Side, to: Side | undefined, { name, parent }: SameFields): Side {
   if (typeof from === "string") return name ?? from;
   const { parentName } = typeof to === "object" ? to : {};

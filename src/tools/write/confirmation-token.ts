@@ -32,7 +32,8 @@ export async function confirmationIn(
  */
 export function checkCounts({ expiresAt }: Confirmation, { clock, confirm }: ToolContext): void {
   const leftMs = expiresAt - clock.now();
-  // More time left than a token is ever valid: the clock was ahead when the token was issued. Such a token is refused.
+  // If more time is left than a token is ever valid, the clock was ahead when it was issued. Such a token is refused as
+  // well.
   if (leftMs < 0 || leftMs > CONFIRMATION_MS) throw expired();
   if (confirm !== "strict") return;
   throw new ToolError(

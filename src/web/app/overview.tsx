@@ -298,8 +298,9 @@ interface Part {
 const MOVED = " moved";
 
 /**
- * The kinds of changes that a line can describe: a function that returns how much a run changed, the words after the
- * number and its noun, the noun if it is none for options or groups, and the sign before the number.
+ * The kinds of changes that a line can describe. Each has a function that returns how much a run changed in this way,
+ * and the words after the number and its noun. `noun` is set if the noun does not depend on the run, and `sign` stands
+ * before the number.
  */
 const KINDS: readonly (readonly [(run: RunRow) => number | undefined, words: string, noun?: string, sign?: string])[] =
   [

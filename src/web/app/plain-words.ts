@@ -23,7 +23,7 @@ export function agoWords(at: number, from: number): string {
   // The clock of the page ticks every 5 seconds, so a new event may seem to be up to 5 seconds in the future.
   if (size <= 5000) return "just now";
   if (size < MINUTE) return ms > 0 ? `${Math.round(size / 1000)} s ago` : "in a moment";
-  // Rounded down, something that expires in 24 hours would say `in 23 h` only a second later.
+  // A time in the future is rounded: if it were rounded down, `in 24 h` would become `in 23 h` after one second.
   const whole = ms > 0 ? Math.floor : Math.round;
   const about = size < HOUR ? `${whole(size / MINUTE)} min` : size <= 24 * HOUR ? `${whole(size / HOUR)} h` : undefined;
   if (about !== undefined) return ms > 0 ? `${about} ago` : `in ${about}`;
