@@ -10,7 +10,7 @@ import { Pool } from "undici";
 import * as z from "zod";
 import { redactorFor } from "../src/answers/fence.ts";
 import { Approvals } from "../src/changes/approvals.ts";
-import { suiteStore } from "../src/events/suites/suite-store.ts";
+import { SuiteStore } from "../src/events/suites/suite-store.ts";
 import { authenticator } from "../src/http/auth.ts";
 import { createHttpServer } from "../src/http/server.ts";
 import { questionSeal } from "../src/mcp/elicitation.ts";
@@ -80,7 +80,7 @@ function ours(): Server {
       environment: "sandbox" as const,
       runs: new Runs(world, []),
       memory: targetingMemory({ now: Date.now, onProblem: (error) => log.error("memory", { error }) }),
-      suites: suiteStore(fileSuites(join(tmpdir(), "targeting-mcp-bench-suites"))),
+      suites: new SuiteStore(fileSuites(join(tmpdir(), "targeting-mcp-bench-suites"))),
       approvals: new Approvals(world),
       readOnly: false,
       confirm: "ask" as const,

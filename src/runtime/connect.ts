@@ -7,7 +7,7 @@ import { Approvals } from "../changes/approvals.ts";
 import { Changes } from "../changes/changes.ts";
 import { EventRuns } from "../events/run/event-runs.ts";
 import { observerOf } from "../events/run/verdicts.ts";
-import { suiteStore } from "../events/suites/suite-store.ts";
+import { SuiteStore } from "../events/suites/suite-store.ts";
 import type { ToolAvailability } from "../mcp/server-parts.ts";
 import { type Audit, auditInto, auditRun } from "../observe/audit.ts";
 import type { Log, LogFields } from "../observe/log.ts";
@@ -276,7 +276,7 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around, on
     ...(contents && { contents }),
     ...(saves && { saves }),
     approvals,
-    suites: suiteStore(backend.suites),
+    suites: new SuiteStore(backend.suites),
     confirm: settings.confirm,
     trustViews: settings.trustViews,
     keep: settings.keep,

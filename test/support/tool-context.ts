@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ManagementApi } from "../../src/api/management.ts";
 import { Approvals } from "../../src/changes/approvals.ts";
-import { suiteStore } from "../../src/events/suites/suite-store.ts";
+import { SuiteStore } from "../../src/events/suites/suite-store.ts";
 import type { Clock } from "../../src/platform/clock.ts";
 import { fileContentsStore, fileSuites, targetingMemory } from "../../src/runs/files/backend.ts";
 
@@ -77,7 +77,7 @@ export function testServices(clock: Clock, waitMs = 1000): ToolServices {
         throw problem;
       },
     }),
-    suites: suiteStore(fileSuites(join(folder, "suites"))),
+    suites: new SuiteStore(fileSuites(join(folder, "suites"))),
     readOnly: false,
     confirm: "ask",
     trustViews: false,

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import * as z from "zod";
 import { parseJson } from "../../platform/json.ts";
 import type { SuiteTexts } from "../../runs/backend.ts";
@@ -19,26 +19,6 @@ const plannedTests = z.object({ suiteId: z.string(), saveTo: z.string() });
 /** Tests that wait for approval. `saveTo` is the file for the report; "" for none. */
 type PlannedTests = Readonly<z.output<typeof plannedTests>>;
 
-/**
- * Stores suites. Each caller sees only their own. Throws a RunStoreError if a stored text cannot be read or written.
- */
-export interface SuiteStore {
-  /** Stores a suite. The same suite in the same format always gets the same ID. */
-  keep(caller: string, suite: EventSuite, format: SuiteFormat): Promise<KeptSuite>;
-  keepReport(caller: string, kept: KeptSuite, report: SuiteReport): Promise<void>;
-  /**
-   * Calls `run` only once for an approval token (`yes`), even if several processes get the token. A repeated call
-   * returns the stored report. Throws a RunStoreError if there is no report yet.
-   */
-  runOnce(yes: string, run: () => Promise<SuiteReport>): Promise<SuiteReport>;
-  wasRun(yes: string): Promise<boolean>;
-  /** Stores tests until a person approves them. `yes` is the token of that approval. */
-  keepPlanned(caller: string, yes: string, planned: PlannedTests): Promise<void>;
-  planned(caller: string, yes: string): Promise<PlannedTests | undefined>;
-  find(caller: string, suiteId: string): Promise<KeptSuite | undefined>;
-  list(caller: string): Promise<readonly KeptSuite[]>;
-}
-
 const keptSuite: z.ZodType<KeptSuite> = z.object({
   suiteId: z.string(),
   suite: eventSuite,
@@ -51,50 +31,76 @@ const keptSuite: z.ZodType<KeptSuite> = z.object({
  */
 const plannedOf = (caller: string): string => `planned ${caller}`;
 
-/** Creates the store of suites. Several processes may share its `texts`. */
-export function suiteStore(texts: SuiteTexts): SuiteStore {
-  const find: SuiteStore["find"] = async (caller, suiteId) =>
-    isSuiteId(suiteId) ? parseStored(await texts.get(caller, suiteId), keptSuite) : undefined;
-  const put = (caller: string, kept: KeptSuite) => texts.put(caller, kept.suiteId, JSON.stringify(kept));
-  return {
-    find,
-    async keep(caller, suite, format) {
-      const suiteId = createHash("sha256")
-        .update(JSON.stringify([format, suite]))
-        .digest("hex")
-        .slice(0, 16);
-      const kept = (await find(caller, suiteId)) ?? { suiteId, suite, format };
-      await put(caller, kept);
-      return kept;
-    },
-    keepReport: (caller, kept, given) => put(caller, { ...kept, report: given }),
-    async runOnce(yes, run) {
-      if (!(await texts.claim(yes))) {
-        const given = parseStored(await texts.settled(yes), suiteReport);
-        if (given !== undefined) return given;
-        throw new RunStoreError(
-          "these tests were already started with this confirmation and have no report yet; nothing was sent",
-          "Call again later. If there is still no report, plan the tests again without confirmation.",
-        );
-      }
-      const given = await run();
-      await texts.settle(yes, JSON.stringify(given));
-      return given;
-    },
-    keepPlanned: (caller, yes, tests) => texts.put(plannedOf(caller), hashOf(yes), JSON.stringify(tests)),
-    planned: async (caller, yes) => parseStored(await texts.get(plannedOf(caller), hashOf(yes)), plannedTests),
-    wasRun: async (yes) => (await texts.settled(yes)) !== undefined,
-    list: async (caller) =>
-      (await texts.list(caller)).map((text) => parseStored(text, keptSuite)).filter((one) => one !== undefined),
-  };
+/**
+ * Stores suites in `texts`, which several processes may share. Each caller sees only their own. Throws a RunStoreError
+ * if a stored text cannot be read or written.
+ */
+export class SuiteStore {
+  readonly #texts: SuiteTexts;
+
+  constructor(texts: SuiteTexts) {
+    this.#texts = texts;
+  }
+
+  /** Stores a suite. The same suite in the same format always gets the same ID. */
+  async keep(caller: string, suite: EventSuite, format: SuiteFormat): Promise<KeptSuite> {
+    const suiteId = hash("sha256", JSON.stringify([format, suite]), "hex").slice(0, 16);
+    const kept = (await this.find(caller, suiteId)) ?? { suiteId, suite, format };
+    await this.#put(caller, kept);
+    return kept;
+  }
+
+  keepReport(caller: string, kept: KeptSuite, report: SuiteReport): Promise<void> {
+    return this.#put(caller, { ...kept, report });
+  }
+
+  async find(caller: string, suiteId: string): Promise<KeptSuite | undefined> {
+    return isSuiteId(suiteId) ? parseStored(await this.#texts.get(caller, suiteId), keptSuite) : undefined;
+  }
+
+  async list(caller: string): Promise<readonly KeptSuite[]> {
+    return (await this.#texts.list(caller)).flatMap((text) => parseStored(text, keptSuite) ?? []);
+  }
+
+  /**
+   * Calls `run` only once for an approval token (`yes`), even if several processes get the token. A repeated call
+   * returns the stored report. Throws a RunStoreError if there is no report yet.
+   */
+  async runOnce(yes: string, run: () => Promise<SuiteReport>): Promise<SuiteReport> {
+    if (!(await this.#texts.claim(yes))) {
+      const given = parseStored(await this.#texts.settled(yes), suiteReport);
+      if (given !== undefined) return given;
+      throw new RunStoreError(
+        "these tests were already started with this confirmation and have no report yet; nothing was sent",
+        "Call again later. If there is still no report, plan the tests again without confirmation.",
+      );
+    }
+    const given = await run();
+    await this.#texts.settle(yes, JSON.stringify(given));
+    return given;
+  }
+
+  async wasRun(yes: string): Promise<boolean> {
+    return (await this.#texts.settled(yes)) !== undefined;
+  }
+
+  /** Stores tests until a person approves them. `yes` is the token of that approval. */
+  keepPlanned(caller: string, yes: string, planned: PlannedTests): Promise<void> {
+    return this.#texts.put(plannedOf(caller), hash("sha256", yes, "hex"), JSON.stringify(planned));
+  }
+
+  async planned(caller: string, yes: string): Promise<PlannedTests | undefined> {
+    return parseStored(await this.#texts.get(plannedOf(caller), hash("sha256", yes, "hex")), plannedTests);
+  }
+
+  #put(caller: string, kept: KeptSuite): Promise<void> {
+    return this.#texts.put(caller, kept.suiteId, JSON.stringify(kept));
+  }
 }
 
 /** Returns whether a text has the form of a suite's ID. Other texts are not looked up. */
 function isSuiteId(text: string): boolean {
   return /^[0-9a-f]{16}$/.test(text);
-}
-function hashOf(text: string): string {
-  return createHash("sha256").update(text).digest("hex");
 }
 
 function parseStored<T>(text: string | undefined, form: z.ZodType<T>): T | undefined {
