@@ -1,6 +1,6 @@
 import type { Loss } from "../changes/plan/plan.ts";
 import type { Decided, EffectObject, EffectPart } from "../changes/rows/entries.ts";
-import { amount, cutText, thousands } from "../platform/text.ts";
+import { amount, cutText, firstOf, thousands } from "../platform/text.ts";
 import type { Asked, KnownChange, ReportedObject } from "../runs/outcome.ts";
 import { nameProblem } from "../spec/names-and-contexts.ts";
 import { fullest, tokensOf } from "./budget.ts";
@@ -320,10 +320,9 @@ function contextIdWords(count: number): string {
 
 function freedNamesOf({ freedNames = [] }: Loss, freed: number): string {
   if (freedNames.length === 0 || freed === 0) return "";
-  const more = freed - freedNames.length;
-  const names = freedNames.map((name) => quoteUntrusted(shortName(name))).join(", ");
+  const names = firstOf(freedNames, freed, (name) => quoteUntrusted(shortName(name)), { all: freed });
   const become = freed === 1 ? "becomes a top-level option" : "become top-level options";
-  return `; ${names}${more > 0 ? ` and ${thousands(more)} more` : ""} ${become}`;
+  return `; ${names} ${become}`;
 }
 
 function describeLoss(loss: Loss, freed: number): string {

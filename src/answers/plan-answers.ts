@@ -12,7 +12,7 @@ import {
 } from "../plans/plan.ts";
 import { groupNamesOf, type PlanDocument, plansOf } from "../plans/plan-document.ts";
 import { countsOfRows, mayBeUndoneLater, type RowLabel, UNDO_LABELS, type UndoRow } from "../plans/undo-plan.ts";
-import { amount, capitalized } from "../platform/text.ts";
+import { amount, capitalized, firstOf } from "../platform/text.ts";
 import { targetingWords } from "./approvals.ts";
 import {
   ANSWER_TOKENS,
@@ -470,12 +470,11 @@ const MAX_NOT_UNDONE = 5;
 export function notUndoneNote(rows: readonly UndoRow[], undoes: string): string | undefined {
   const left = rows.filter(({ undo }) => undo === "impossible" || undo === "notOurs");
   if (left.length === 0) return undefined;
-  const named = left.slice(0, MAX_NOT_UNDONE).map((row) => undoneObject(row, []));
-  const more = left.length - named.length;
+  const named = firstOf(left, MAX_NOT_UNDONE, (row) => undoneObject(row, []), { separator: ";" });
   const later = left.some(mayBeUndoneLater)
     ? `. Once nothing prevents it, undo_run ${JSON.stringify({ runId: undoes })} plans to undo what is left`
     : "";
-  return `not undone: ${named.join("; ")}${more > 0 ? `; and ${count(more)} more` : ""}${later}`;
+  return `not undone: ${named}${later}`;
 }
 
 const VERBS: Readonly<Record<ListedChange["kind"], string>> = {

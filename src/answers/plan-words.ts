@@ -10,7 +10,7 @@ import {
   type ShownValue,
   type StatePlan,
 } from "../plans/plan.ts";
-import { amount, capitalized, thousands } from "../platform/text.ts";
+import { amount, capitalized, firstOf, thousands } from "../platform/text.ts";
 import { plain, quoteUntrusted } from "./fence.ts";
 
 export const KIND_WORDS: Readonly<Record<ListedChangeKind, string>> = {
@@ -142,10 +142,7 @@ function resolution({ field, base, file, service, contextIds: ids }: Difference)
 function idList(verb: string, ids: NonNullable<Difference["contextIds"]>["onlyFile"] | undefined): string {
   const { count: all = 0, first = [] } = ids ?? {};
   if (all === 0) return "";
-  const more = all - first.length;
-  const named = first.map(quoteUntrusted).join(", ");
-  if (first.length === 0) return `${verb} ${contextIds(all)}`;
-  return `${verb} ${named}${more > 0 ? ` and ${count(more)} more` : ""}`;
+  return `${verb} ${first.length === 0 ? contextIds(all) : firstOf(first, all, quoteUntrusted, { all })}`;
 }
 
 export function obstacles({ conflicts, problems, limits }: StatePlan): string {

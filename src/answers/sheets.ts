@@ -1,7 +1,7 @@
 import { HEADINGS, headingOf, plainHeading } from "../files/columns.ts";
 import { isUndetected } from "../files/detected-form.ts";
 import { ENCODING_NAMES, type InputFile, type SheetForm, type SheetSeen } from "../files/input-file.ts";
-import { thousands } from "../platform/text.ts";
+import { firstOf, thousands } from "../platform/text.ts";
 import type { Counts, DidCounts, JoinedIds, Reason } from "../runs/outcome.ts";
 import { messageFor } from "./failures.ts";
 import { quoteShort, quoteUntrusted } from "./fence.ts";
@@ -179,9 +179,8 @@ function readWords({ read = [] }: SheetSeen): string | undefined {
 
 function ignoredWords({ ignored, ignoredHeadings = [], withoutContexts }: SheetSeen): string | undefined {
   if (ignored === undefined) return undefined;
-  const more = ignored - ignoredHeadings.length;
-  const named = ignoredHeadings.map(quoteShort).join(", ");
-  const words = `${many(ignored, "column")} ignored: ${named}${more > 0 ? ` and ${thousands(more)} more` : ""}`;
+  const named = firstOf(ignoredHeadings, ignored, quoteShort, { all: ignored });
+  const words = `${many(ignored, "column")} ignored: ${named}`;
   return withoutContexts
     ? `NO COLUMN OF CONTEXT IDS WAS READ; ${words}. If one of them holds Context IDs: columns {"contextId": HEADING}, or "contexts" where a cell holds several`
     : words;
@@ -290,11 +289,10 @@ const ALL_COLUMNS = "columns: ";
 export function previewNotes(file: InputFile | undefined, { columns, rows }: Preview): readonly string[] {
   const isSheet = file?.format === "csv" || file?.format === "xlsx";
   const isPlain = isSheet && !sheetNotes(file).some((note) => note.startsWith("read "));
-  const each = columns.map(({ heading, column }) => `${quoteShort(heading)} as ${headingOf(column)}`);
-  const more = each.length > MAX_COLUMNS ? ` and ${each.length - MAX_COLUMNS} more` : "";
+  const each = firstOf(columns, MAX_COLUMNS, ({ heading, column }) => `${quoteShort(heading)} as ${headingOf(column)}`);
   return [
     ...(isPlain ? ["read as UTF-8, separated by commas"] : []),
-    ...(each.length === 0 ? [] : [`${ALL_COLUMNS}${each.slice(0, MAX_COLUMNS).join(", ")}${more}`]),
+    ...(columns.length === 0 ? [] : [`${ALL_COLUMNS}${each}`]),
     ...(rows.length === 0
       ? []
       : [`first rows as understood: ${rows.slice(0, PREVIEW_ROWS).map(previewRow).join("; ")}`]),

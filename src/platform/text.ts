@@ -13,6 +13,22 @@ export function amount(count: number, one: string): string {
   return `${thousands(count)} ${one}${count === 1 ? "" : "s"}`;
 }
 
+/**
+ * Joins the words for the first `most` items, and says how many more there are: `a, b and 3 more`. `all`: how many
+ * items there are, if `items` does not contain all.
+ */
+export function firstOf<Item>(
+  items: readonly Item[],
+  most: number,
+  wordsOf: (item: Item) => string,
+  { all = items.length, separator = "," }: { readonly all?: number; readonly separator?: "," | ";" } = {},
+): string {
+  const words = items.slice(0, most).map(wordsOf);
+  const more = all - words.length;
+  const end = separator === ";" ? "; and" : " and";
+  return `${words.join(`${separator} `)}${more > 0 ? `${end} ${thousands(more)} more` : ""}`;
+}
+
 export function capitalized(words: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
@@ -38,9 +54,7 @@ export function nameProblemWords({ rules, length, characters = [] }: NameProblem
 const CHARACTERS_NAMED = 40;
 
 export function characterList(characters: readonly string[]): string {
-  const more = characters.length - CHARACTERS_NAMED;
-  const named = characters.slice(0, CHARACTERS_NAMED).map(characterWords).join(", ");
-  return more > 0 ? `${named} and ${more} more` : named;
+  return firstOf(characters, CHARACTERS_NAMED, characterWords);
 }
 
 /** Characters that are invisible on their own: controls, spaces, combining marks, fillers and decomposed Hangul. */

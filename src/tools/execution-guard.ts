@@ -6,7 +6,7 @@ import { changeOf, fileOf } from "../changes/change-kinds.ts";
 import { isChangeKind } from "../changes/change-run.ts";
 import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
-import { amount, thousands } from "../platform/text.ts";
+import { amount, firstOf, thousands } from "../platform/text.ts";
 import { findOptions } from "../reads/option-contents.ts";
 import type { ExecutableRun, MayExecute, Refusal } from "../runs/kind.ts";
 import type { RunHeader } from "../runs/store.ts";
@@ -178,10 +178,9 @@ const MAX_NAMED = 5;
 const MAX_ALLOWED_NAMED = 10;
 
 export function allowedText(allowed: readonly string[]): string {
-  const named = allowed.slice(0, MAX_ALLOWED_NAMED).join(", ");
-  const more = allowed.length > MAX_ALLOWED_NAMED ? ` and ${allowed.length - MAX_ALLOWED_NAMED} more` : "";
-  return `TARGETING_MCP_ALLOWED_TARGETINGS allows changes only in ${named}${more}`;
+  return `TARGETING_MCP_ALLOWED_TARGETINGS allows changes only in ${firstOf(allowed, MAX_ALLOWED_NAMED, String)}`;
 }
+
 /** How many options are cached as allowed. They stay allowed, because an option never moves to another targeting. */
 const MAX_KNOWN = 100_000;
 
@@ -242,10 +241,8 @@ export async function notAllowed(
 }
 
 function refusedText(kind: "targeting" | "option", ids: readonly string[]): string {
-  const named = ids.slice(0, MAX_NAMED).join(", ");
-  const more = ids.length > MAX_NAMED ? ` and ${ids.length - MAX_NAMED} more` : "";
   const why = kind === "targeting" ? "may not be changed here" : "belong to targetings that may not be changed here";
-  return `${amount(ids.length, kind)} ${why}: ${named}${more}`;
+  return `${amount(ids.length, kind)} ${why}: ${firstOf(ids, MAX_NAMED, String)}`;
 }
 
 export function tooManyDeletes(call: WriteCall, maxDeletes: number): NotAllowed | undefined {
