@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type * as z from "zod";
 import { parseJson } from "../platform/json.ts";
 
@@ -273,8 +273,5 @@ export function readCursor<Schema extends z.ZodType>(
 }
 
 function digestOf(query: unknown): string {
-  return createHash("sha256")
-    .update(JSON.stringify(query) ?? "")
-    .digest("base64url")
-    .slice(0, 4);
+  return hash("sha256", JSON.stringify(query) ?? "", "base64url").slice(0, 4);
 }

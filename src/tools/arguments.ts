@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { readCursor } from "../answers/budget.ts";
 import { fenced, quoteUntrusted } from "../answers/fence.ts";
 import { listLine, optionRow, seenLine } from "../answers/reading.ts";
 import type { ManagementApi } from "../api/management.ts";
@@ -26,15 +27,6 @@ export const targetingArguments = () => ({
 export interface TargetingReference {
   readonly targetingId?: string | undefined;
   readonly targetingName?: string | undefined;
-}
-
-/** Splits the arguments of a call into those that name a targeting and all others. */
-export function targetingArgumentsOf<Given extends TargetingReference>({
-  targetingId,
-  targetingName,
-  ...others
-}: Given) {
-  return { reference: { targetingId, targetingName }, others };
 }
 
 /**
@@ -335,6 +327,27 @@ export async function readableDirs({
   roots,
 }: Pick<ToolContext, "allowedDirs" | "roots">): Promise<readonly string[]> {
   return allowedDirs.length > 0 ? allowedDirs : ((await roots?.()) ?? []);
+}
+
+const CURSOR_REMEDIES = {
+  list: "Take cursor from the last answer and leave the other arguments as they were, or leave it out to start again.",
+  option: "Leave cursor out to start at the beginning.",
+  run: "Leave cursor out to start at the beginning.",
+} as const;
+
+/**
+ * Returns the position in a cursor. Without a cursor, the beginning. Throws a ToolError if the cursor is of another
+ * query.
+ */
+export function placeOf<Schema extends z.ZodType>(
+  of: keyof typeof CURSOR_REMEDIES,
+  cursor: string | undefined,
+  query: unknown,
+  { schema, beginning }: { readonly schema: Schema; readonly beginning: z.output<Schema> },
+): z.output<Schema> {
+  const place = cursor ? readCursor(cursor, query, schema) : beginning;
+  if (place !== undefined) return place;
+  throw new ToolError(`cursor does not come from this ${of}`, CURSOR_REMEDIES[of]);
 }
 
 export const saveArguments = (saveTo: string) => ({

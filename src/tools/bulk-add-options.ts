@@ -9,7 +9,6 @@ import {
   openedFile,
   referenceOf,
   targetingArguments,
-  targetingArgumentsOf,
   withNote,
 } from "./arguments.ts";
 import { type ToolDefinition, ToolError } from "./define-tool.ts";
@@ -36,15 +35,16 @@ export const bulkAddOptions = {
   idempotent: false,
   input,
   output: runOutput,
-  async handler({ items, dryRun, ...all }, context) {
-    const { about, others: named } = fileArgumentsOf(all);
-    const { reference, others } = targetingArgumentsOf(named);
+  async handler({ items, dryRun, targetingId, targetingName, ...all }, context) {
+    const { about, others } = fileArgumentsOf(all);
     const opened = await openedFile(about, { items }, optionRows, context);
     if (items === undefined && opened === undefined) throw new ToolError("items are missing", "Give items, or a file.");
-    const found = await neededTargeting(referenceOf(reference, opened), context);
-    const { _id: targetingId, note } = found;
+    const found = await neededTargeting(referenceOf({ targetingId, targetingName }, opened), context);
     const file = await aboutTargeting(opened, found, context);
-    const input = { targetingId, items: items ?? [], file, ...others };
-    return withNote(note, await write({ tool: "bulk_add_options", input }, { dryRun, bytes: opened?.bytes }, context));
+    const input = { targetingId: found._id, items: items ?? [], file, ...others };
+    return withNote(
+      found.note,
+      await write({ tool: "bulk_add_options", input }, { dryRun, bytes: opened?.bytes }, context),
+    );
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

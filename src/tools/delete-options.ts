@@ -4,7 +4,7 @@ import { ARGUMENTS } from "../changes/call.ts";
 import { RunState } from "../changes/change-state.ts";
 import { emptyOptions, isEmpty } from "../reads/option-lists.ts";
 import { countsOf } from "../runs/report.ts";
-import { findTargeting, targetingArguments, targetingArgumentsOf, withNote } from "./arguments.ts";
+import { findTargeting, targetingArguments, withNote } from "./arguments.ts";
 import { type ToolAnswer, type ToolContext, type ToolDefinition, ToolError } from "./define-tool.ts";
 import { everyOption } from "./option-search.ts";
 import { confirmationArgument, confirmed } from "./write/confirmed.ts";
@@ -60,11 +60,11 @@ export const deleteOptions = {
   idempotent: true,
   input,
   output: runOutput,
-  async handler({ confirmation: token, dryRun, ...given }, context) {
+  async handler({ confirmation: token, dryRun, targetingId: givenId, targetingName, ...others }, context) {
     const tool = "delete_options";
-    const { reference, others } = targetingArgumentsOf(given);
     const { ids, names } = others;
-    const { _id: targetingId, note } = (await findTargeting(reference, context)) ?? {};
+    const found = await findTargeting({ targetingId: givenId, targetingName }, context);
+    const { _id: targetingId, note } = found ?? {};
     if (names !== undefined && targetingId === undefined) {
       throw new ToolError("names were given without their targeting", "Give targetingId (or targetingName) too.");
     }

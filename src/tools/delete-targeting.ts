@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { ARGUMENTS } from "../changes/call.ts";
-import { findTargeting, seenTargeting, targetingArguments, targetingArgumentsOf, withNote } from "./arguments.ts";
+import { findTargeting, seenTargeting, targetingArguments, withNote } from "./arguments.ts";
 import type { ToolDefinition } from "./define-tool.ts";
 import { confirmationArgument, confirmed } from "./write/confirmed.ts";
 import { dryRunArgument, runOutput, write } from "./write/write.ts";
@@ -22,15 +22,13 @@ export const deleteTargeting = {
   idempotent: true,
   input,
   output: runOutput,
-  async handler({ ids: several, names, confirmation: token, dryRun, ...given }, context) {
+  async handler({ ids: several, names, confirmation: token, dryRun, targetingId, targetingName, ...others }, context) {
     const tool = "delete_targeting";
-    const { reference, others } = targetingArgumentsOf(given);
-    const one = await findTargeting(reference, context);
+    const one = await findTargeting({ targetingId, targetingName }, context);
     const ids = one === undefined ? several : [...(several ?? []), one._id];
     const named = await Promise.all((names ?? []).map((name) => seenTargeting(name, context)));
-    const isGiven = ids !== undefined || names !== undefined;
     const input = { ...others, ids: ids ?? [], ...(named.length > 0 && { names: named }) };
-    const call = isGiven ? ({ tool, input } as const) : undefined;
+    const call = (ids ?? names) && ({ tool, input } as const);
     if (token !== undefined) return withNote(one?.note, await confirmed({ tool, token, call, dryRun }, context));
     return withNote(one?.note, await write(call, { dryRun }, context));
   },

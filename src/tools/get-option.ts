@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import * as z from "zod";
 import { joinNotes, pageBudget, renderAnswer, takeRows, writeCursor } from "../answers/budget.ts";
 import { quoteUntrusted } from "../answers/fence.ts";
@@ -11,9 +11,17 @@ import { LIMITS } from "../spec/limits.ts";
 import { isUlid } from "../spec/names-and-contexts.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import { managementOf } from "./apis.ts";
-import { findTargeting, optionsNamed, saveArguments, targetingArguments, ulidArgument, withNote } from "./arguments.ts";
+import {
+  findTargeting,
+  optionsNamed,
+  placeOf,
+  saveArguments,
+  targetingArguments,
+  ulidArgument,
+  withNote,
+} from "./arguments.ts";
 import { type ToolAnswer, type ToolContext, type ToolDefinition, ToolError } from "./define-tool.ts";
-import { type PageAsked, placeOf, type RequestedOption, savedContexts } from "./option-search.ts";
+import { type PageAsked, type RequestedOption, savedContexts } from "./option-search.ts";
 
 const input = () =>
   z.strictObject({
@@ -137,7 +145,7 @@ const MARK_LENGTH = 6;
 
 /** Returns a short digest of what was read. It is part of the cursor, so that a change between two pages is noticed. */
 function markOf(read: unknown): string {
-  return createHash("sha256").update(JSON.stringify(read)).digest("base64url").slice(0, MARK_LENGTH);
+  return hash("sha256", JSON.stringify(read), "base64url").slice(0, MARK_LENGTH);
 }
 
 /** Finds the option to compare with: by ID, or by name in the targeting of the first option. */

@@ -11,7 +11,7 @@ import { thousands } from "../platform/text.ts";
 import type { ListedRun, Run } from "../runs/kind.ts";
 import { changedAt } from "../runs/outcome.ts";
 import { countsOf, type ObjectResult, objectResult } from "../runs/report.ts";
-import { saveArguments } from "./arguments.ts";
+import { placeOf, saveArguments } from "./arguments.ts";
 import { type ToolAnswer, type ToolContext, type ToolDefinition, ToolError, timeLeft } from "./define-tool.ts";
 import { planPageOf, shownPlan } from "./kept-plan.ts";
 import { originalItemsOf } from "./original-items.ts";
@@ -102,9 +102,7 @@ async function showRun(runId: string, query: Asked, context: ToolContext): Promi
     return cursor === undefined ? shownPlan(run, context) : planPageOf(run, { cursor, limit }, context);
   }
   const asked = includeInput ? { runId, outcome, includeInput } : { runId, outcome };
-  const from = query.cursor ? readCursor(query.cursor, asked, z.int().min(0)) : 0;
-  if (from === undefined)
-    throw new ToolError("cursor does not come from this run", "Leave cursor out to start at the beginning.");
+  const from = placeOf("run", query.cursor, asked, { schema: z.int().min(0), beginning: 0 });
   const saved = savedAnswer(run, context);
   if (saved !== undefined) return saved;
   const { state } = run;

@@ -20,13 +20,13 @@ import {
   checkSameName,
   type FoundByName,
   findSeenTargeting,
+  placeOf,
   type TargetingReference,
   targetingArguments,
   withNote,
 } from "./arguments.ts";
 import { type ToolAnswer, type ToolContext, type ToolDefinition, timeLeft, type Waiting } from "./define-tool.ts";
 import { allowedText } from "./execution-guard.ts";
-import { placeOf } from "./option-search.ts";
 
 const input = () =>
   z.strictObject({

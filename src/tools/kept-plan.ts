@@ -1,5 +1,4 @@
 import * as z from "zod";
-import { readCursor } from "../answers/budget.ts";
 import { pagesOf, planAnswer, planPage, rowsOfPlan, undoAnswer } from "../answers/plan-answers.ts";
 import { isSetting, limitLine } from "../answers/plan-words.ts";
 import { blockedText } from "../answers/run-report.ts";
@@ -15,6 +14,7 @@ import { type PlanDocument, plansOf } from "../plans/plan-document.ts";
 import { asPlanned, type PlannedChanges } from "../plans/planned-undo.ts";
 import { amount } from "../platform/text.ts";
 import type { Refusal } from "../runs/kind.ts";
+import { placeOf } from "./arguments.ts";
 import { type ToolAnswer, type ToolContext, ToolError, type ToolServices } from "./define-tool.ts";
 
 /** Reads the stored plan of a run. Throws a FileError if the plan cannot be read. */
@@ -28,9 +28,7 @@ export async function planPageOf(
   context: ToolContext,
 ): Promise<ToolAnswer> {
   const { runId, call } = header;
-  const from = readCursor(cursor, pagesOf(runId), z.int().min(0));
-  if (from === undefined)
-    throw new ToolError("cursor does not come from this run", "Leave cursor out to start at the beginning.");
+  const from = placeOf("run", cursor, pagesOf(runId), { schema: z.int().min(0), beginning: 0 });
   const tool = state.facts.tool ?? call.tool;
   const rows = rowsOfPlan(await documentOf(runId, context));
   return planPage(rows, { environment: context.environment, runId, tool, from, limit });

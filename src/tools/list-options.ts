@@ -1,11 +1,11 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import * as z from "zod";
 import { joinNotes } from "../answers/budget.ts";
 import { quoteUntrusted } from "../answers/fence.ts";
 import { EMPTY_WORDS, many } from "../answers/message-words.ts";
 import { isApiError, ListError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
-import { thousands } from "../platform/text.ts";
+import { firstOf, thousands } from "../platform/text.ts";
 import { type Hit, idEnd, positionNow, type WalkPosition } from "../reads/option-lists.ts";
 import { isLastPage } from "../reads/pages.ts";
 import { MANY_UNREAD, sideBySide } from "../reads/side-by-side.ts";
@@ -14,7 +14,7 @@ import { LIMITS } from "../spec/limits.ts";
 import { contextIdProblem, trimContextId } from "../spec/names-and-contexts.ts";
 import type { OptionPage } from "../spec/records.ts";
 import { managementOf } from "./apis.ts";
-import { neededTargeting, saveArguments, targetingArguments, ulidArgument, withNote } from "./arguments.ts";
+import { neededTargeting, placeOf, saveArguments, targetingArguments, ulidArgument, withNote } from "./arguments.ts";
 import { type ToolAnswer, type ToolContext, type ToolDefinition, ToolError } from "./define-tool.ts";
 import {
   type Counted,
@@ -22,7 +22,6 @@ import {
   type OptionsQuery,
   optionsAnswer,
   type Part,
-  placeOf,
   rowsOf,
   savedList,
   searchOptions,
@@ -220,7 +219,7 @@ const DIGEST_DIGITS = 6;
 /** Returns a digest of a page. It covers the total as well, because the list can grow while the page stays the same. */
 function digestOf({ items, total }: OptionPage): string {
   const content = JSON.stringify([total, items.map(({ _id }) => _id)]);
-  return createHash("sha256").update(content).digest("hex").slice(0, DIGEST_DIGITS).toUpperCase();
+  return hash("sha256", content, "hex").slice(0, DIGEST_DIGITS).toUpperCase();
 }
 
 async function scanned(query: OptionsQuery, from: Position, reading: Reading): Promise<Part<Position>> {
@@ -299,14 +298,14 @@ function nowhereNote(query: OptionsQuery, { isWhole, hits }: SearchEnd): string 
   const held = new Set(hits.flatMap(({ matched = [] }) => matched));
   const nowhere = contextIds.filter((id) => !held.has(id));
   if (!isWhole || nowhere.length === 0) return undefined;
-  const some = nowhere.slice(0, 20).map(quoteUntrusted).join(", ");
+  const some = firstOf(nowhere, 20, quoteUntrusted);
   const list = nowhere.some((id) => id.includes(",")) ? " Give several Context IDs as an array: contextIds." : "";
   const filters = [search !== undefined && "search", empty === true && "empty", parent !== undefined && "parent"];
   const given = filters.filter((filter) => filter !== false);
   const among = given.length === 0 ? "" : ` that matches ${given.join(" and ")}`;
   const others =
     given.length === 0 ? "" : ` Other options were not checked: for all of them, leave out ${given.join(" and ")}.`;
-  return `No option${among} holds ${some}${nowhere.length > 20 ? ` and ${nowhere.length - 20} more` : ""}.${others}${list}`;
+  return `No option${among} holds ${some}.${others}${list}`;
 }
 
 /** Returns the first Context IDs of each option, by option ID. Options that cannot be read are omitted. */

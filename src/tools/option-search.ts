@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
-import { pageBudget, readCursor, renderAnswer, sizeOf, takeRows, writeCursor } from "../answers/budget.ts";
+import { pageBudget, renderAnswer, sizeOf, takeRows, writeCursor } from "../answers/budget.ts";
 import {
   type BriefList,
   briefList,
@@ -27,7 +27,7 @@ import { asksDesired, isPart } from "../saves/save-options.ts";
 import type { ListAsked, SaveCall } from "../saves/save-state.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import { DeadlineExceeded, managementOf, savesOf } from "./apis.ts";
-import type { FoundByName, SaveArguments } from "./arguments.ts";
+import { type FoundByName, placeOf, type SaveArguments } from "./arguments.ts";
 import { type ToolAnswer, type ToolContext, ToolError, timeLeft } from "./define-tool.ts";
 import { reportedRun } from "./run-reports.ts";
 import { followRun } from "./write/planned.ts";
@@ -351,26 +351,6 @@ export interface PageAsked {
 
 export interface RequestedOption extends FoundByName {
   readonly targetingId?: string | undefined;
-}
-
-const REMEDIES = {
-  list: "Take cursor from the last answer and leave the other arguments as they were, or leave it out to start again.",
-  option: "Leave cursor out to start at the beginning.",
-} as const;
-
-/**
- * Returns the position in a cursor. Without a cursor, the beginning. Throws a ToolError if the cursor is of another
- * query.
- */
-export function placeOf<Schema extends z.ZodType>(
-  of: keyof typeof REMEDIES,
-  cursor: string | undefined,
-  query: unknown,
-  { schema, beginning }: { readonly schema: Schema; readonly beginning: z.output<Schema> },
-): z.output<Schema> {
-  const place = cursor ? readCursor(cursor, query, schema) : beginning;
-  if (place !== undefined) return place;
-  throw new ToolError(`cursor does not come from this ${of}`, REMEDIES[of]);
 }
 
 /** Saves the options that match a query to a file. This is a run, which can go on after the call was answered. */

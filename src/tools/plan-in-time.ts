@@ -1,6 +1,6 @@
 import type { PlanningTool } from "../changes/call.ts";
 import type { ChangeRun } from "../changes/change-run.ts";
-import type { ChangeHeader, FinishedPlan, StoredPlan } from "../changes/changes.ts";
+import type { ChangeHeader, Changes, FinishedPlan, StoredPlan } from "../changes/changes.ts";
 import { isGoing } from "../changes/plan/plan.ts";
 import type { PlanDocument } from "../plans/plan-document.ts";
 import { changesOf, managementOf } from "./apis.ts";
@@ -17,7 +17,8 @@ interface PlanWork<Made> extends Pick<StoredPlan, "base" | "undoes" | "sheet"> {
   readonly targetings: readonly string[];
   readonly make: (signal: AbortSignal) => Promise<Made>;
   readonly textOf: (made: Made) => FinishedPlan;
-  readonly answer: (made: Made) => Promise<ToolAnswer>;
+  /** Returns the answer. `keep` stores the plan as a run. */
+  readonly answer: (made: Made, keep: () => ReturnType<Changes["keepPlan"]>) => Promise<ToolAnswer>;
 }
 
 /**
@@ -32,11 +33,15 @@ export async function planNowOrInBackground<Made extends object>(
   const changes = changesOf(context);
   const { from, plannedBy, base, undoes, sheet, targetings } = work;
   const { caller, requested } = context;
-  const unfinished = { text: JSON.stringify(from), plannedBy, base, undoes, sheet, targetings, caller, requested };
+  const about = { plannedBy, base, undoes, sheet, caller, requested };
+  const unfinished = { ...about, text: JSON.stringify(from), targetings };
   const going = earlier === undefined ? await changes.runMakingPlan(unfinished) : undefined;
   if (going !== undefined) return reportRun(going, context);
   const made = await planInTime(work.make, context);
-  if (!isGoing(made)) return work.answer(made);
+  if (!isGoing(made)) {
+    const finished = work.textOf(made);
+    return work.answer(made, () => changes.keepPlan(finished.changes, { ...about, text: finished.text }, earlier));
+  }
   const { plan, stop } = made;
   return reportRun(await changes.planLater(unfinished, { plan: plan.then(work.textOf), stop }, earlier), context);
 }

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { dirname } from "node:path";
 import { Readable } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -24,7 +24,7 @@ import { asPlanned } from "../plans/planned-undo.ts";
 import { readTargeting, whichTargeting } from "../plans/read-targeting.ts";
 import { FileError } from "../platform/files.ts";
 import { bytesAt, wholeOf } from "../platform/held-folder.ts";
-import { capitalized } from "../platform/text.ts";
+import { capitalized, firstOf } from "../platform/text.ts";
 import { RunStoreError } from "../runs/store.ts";
 import { nearContextIds } from "../spec/names-and-contexts.ts";
 import { changesOf, DeadlineExceeded, fileWithinWait, undefinedIfLate } from "./apis.ts";
@@ -109,6 +109,7 @@ export async function planDesiredState(
   return planNowOrInBackground<MadeState>(
     {
       plannedBy: "plan_targeting",
+      // Stored with the plan, for `apply_plan`: it updates the base after the plan was applied.
       base: beside,
       sheet,
       from: { given, fileDigest: digest },
@@ -135,18 +136,8 @@ export async function planDesiredState(
         return { ...made, notes: readNotes(found) };
       },
       textOf: ({ document, there }) => ({ changes: asPlanned(document.plan, there), text: planBytes(document) }),
-      async answer({ document, there, notes }) {
-        const { caller, requested } = context;
-        // Stored with the plan, for `apply_plan`: it updates the base after the plan was applied.
-        const kept = {
-          text: planBytes(document),
-          plannedBy: "plan_targeting",
-          base: beside,
-          sheet,
-          caller,
-          requested,
-        } as const;
-        const { header, plan } = await changesOf(context).keepPlan(asPlanned(document.plan, there), kept, earlier);
+      async answer({ document, there, notes }, keep) {
+        const { header, plan } = await keep();
         return withNotes(await newPlanAnswer(document, header, plan, context), [
           ...notes,
           ...nearNotes(document.plan.items, there),
@@ -191,7 +182,7 @@ async function givenBytes(given: DesiredArguments, context: Pick<ToolContext, "a
   const { file, desired } = given;
   if (file && desired !== undefined) throw new ToolError("file and desired were both given", "Give only one of them.");
   if (!file && desired === undefined) throw new ToolError("neither file nor desired was given", "Give one of them.");
-  const digested = (bytes: Uint8Array) => ({ bytes, digest: createHash("sha256").update(bytes).digest("hex") });
+  const digested = (bytes: Uint8Array) => ({ bytes, digest: hash("sha256", bytes, "hex") });
   if (!file) return { ...digested(Buffer.from(JSON.stringify(desired))), format: "json" as const, folder: undefined };
   const format = formatToRead(file);
   const place = await findFile(file, await readableDirs(context));
@@ -224,10 +215,9 @@ const PLACES_NAMED = 20;
 
 function hasProblems(problems: ReadDesired["problems"]): FileError {
   const [first] = problems;
-  const places = problems.slice(0, PLACES_NAMED).map(({ path, line }) => path ?? `line ${line}`);
-  const more = problems.length - places.length;
+  const places = firstOf(problems, PLACES_NAMED, ({ path, line }) => path ?? `line ${line}`);
   return new FileError(
-    `the desired state has ${many(problems.length, "problem")} (${places.join(", ")}${more > 0 ? ` and ${more} more` : ""})` +
+    `the desired state has ${many(problems.length, "problem")} (${places})` +
       `${first === undefined ? "" : `, first: ${first.message}`}`,
     "Fix it, and plan it again.",
   );

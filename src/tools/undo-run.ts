@@ -5,9 +5,7 @@ import { isUndone, isWithdrawn, undoingRuns, undoneByRun } from "../changes/chan
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import type { ChangeHeader } from "../changes/changes.ts";
 import { effectsOfRun, possibleRemovals } from "../changes/done.ts";
-import type { Plan } from "../changes/plan/plan.ts";
 import { type EarlierUndo, earlierUndos, hasNoEffect, withoutUndone } from "../changes/resolve-doubts.ts";
-import type { PlanDocument } from "../plans/plan-document.ts";
 import { type PlannedUndo, planUndo } from "../plans/planned-undo.ts";
 import { unlessMissing } from "../plans/read-targeting.ts";
 import { targetingsIn } from "../plans/undo.ts";
@@ -37,10 +35,6 @@ export const undoRun = {
   handler: ({ runId }, context) => startUndoPlan(runId, context),
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-interface StoredUndoPlan extends Pick<PlannedUndo, "rows" | "already"> {
-  readonly kept?: { readonly header: ChangeHeader; readonly plan: Plan; readonly document: PlanDocument };
-}
-
 /**
  * Plans the undo of a run and stores the plan as a run. `earlier`: the run of an interrupted call, in which the plan is
  * then stored instead of in a new one.
@@ -49,22 +43,25 @@ export async function startUndoPlan(runId: string, context: ToolContext, earlier
   const { targetings, make, undoes, notes, undone } = await undoPlanOf(runId, context);
   return planNowOrInBackground<PlannedUndo>(
     {
-      ...byUndo(undoes),
+      plannedBy: "undo_run",
+      undoes,
       from: { given: { runId: undoes } },
       targetings,
       make,
       textOf: (made) => made,
-      async answer(made) {
+      async answer(made, keep) {
         const { environment, readOnly } = context;
-        const { kept, ...planned } = await storeUndoPlan(undoes, made, context, earlier);
-        if (kept === undefined && planned.rows.length === 0 && undone !== undefined) throw undone;
+        const { rows, already, isEmpty, document } = made;
+        // A plan without changes is stored only if its run already exists.
+        const kept = isEmpty && earlier === undefined ? undefined : await keep();
+        if (kept === undefined && rows.length === 0 && undone !== undefined) throw undone;
         const all = [
           ...(notes ?? []),
           ...goneNote(made.gone),
           ...((await undefinedIfLate(context, laterRunsNote(undoes, made, context))) ?? []),
         ];
-        if (kept === undefined) return undoAnswer({ environment, undoes, ...planned, readOnly, notes: all });
-        return newPlanAnswer(kept.document, kept.header, kept.plan, { ...context, notes: all });
+        if (kept === undefined) return undoAnswer({ environment, undoes, rows, already, readOnly, notes: all });
+        return newPlanAnswer(document, kept.header, kept.plan, { ...context, notes: all });
       },
     },
     context,
@@ -152,11 +149,14 @@ function preventing({ options, targetings }: Pick<Done, "options" | "targetings"
   };
 }
 
-export async function keepUndoPlan(runId: string, context: ToolContext): Promise<StoredUndoPlan> {
+/** Plans the undo of a run and stores the plan. `kept` is undefined if the plan has no changes. */
+export async function keepUndoPlan(runId: string, context: ToolContext) {
   const { make, undoes, undone } = await undoPlanOf(runId, context);
-  const planned = await storeUndoPlan(undoes, await make(context.signal), context);
-  if (planned.kept === undefined && planned.rows.length === 0 && undone !== undefined) throw undone;
-  return planned;
+  const { rows, already, isEmpty, document, changes, text } = await make(context.signal);
+  if (isEmpty && rows.length === 0 && undone !== undefined) throw undone;
+  const { caller, requested } = context;
+  const about = { plannedBy: "undo_run", undoes, text, caller, requested } as const;
+  return { rows, already, document, kept: isEmpty ? undefined : await changesOf(context).keepPlan(changes, about) };
 }
 
 async function undoPlanOf(runId: string, context: ToolContext) {
@@ -216,22 +216,6 @@ function checkProject({ project, environment }: RunHeader, context: ToolContext)
     "this run belongs to another project or environment than the keys of this server",
     "Use the server whose address and key the run was started with.",
   );
-}
-
-function byUndo(runId: string) {
-  return { plannedBy: "undo_run", undoes: runId } as const;
-}
-
-/** Stores an undo plan. A plan without changes is stored only if its run (`earlier`) already exists. */
-async function storeUndoPlan(
-  runId: string,
-  { rows, already, isEmpty, document, changes, text }: PlannedUndo,
-  context: ToolContext,
-  earlier?: ChangeHeader,
-): Promise<StoredUndoPlan> {
-  if (earlier === undefined && isEmpty) return { rows, already };
-  const kept = { ...byUndo(runId), text, caller: context.caller, requested: context.requested };
-  return { rows, already, kept: { ...(await changesOf(context).keepPlan(changes, kept, earlier)), document } };
 }
 
 async function undoable(runId: string, context: ToolContext): Promise<ChangeRun> {

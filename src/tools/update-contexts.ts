@@ -7,7 +7,7 @@ import type { ContextIdList } from "../files/detect-sheet.ts";
 import { findFile } from "../files/folders.ts";
 import { FileError } from "../platform/files.ts";
 import { bytesAt } from "../platform/held-folder.ts";
-import { thousands } from "../platform/text.ts";
+import { firstOf } from "../platform/text.ts";
 import { fileWithinWait } from "./apis.ts";
 import {
   aboutTargeting,
@@ -18,7 +18,6 @@ import {
   readableDirs,
   referenceOf,
   targetingArguments,
-  targetingArgumentsOf,
   withNote,
 } from "./arguments.ts";
 import { type ToolContext, type ToolDefinition, ToolError } from "./define-tool.ts";
@@ -62,16 +61,11 @@ async function removals(contextIds: readonly string[], targetingId: string | und
   const held = new Set(hits.flatMap(({ matched = [] }) => matched));
   const absent = contextIds.filter((id) => !held.has(id));
   const items = hits.map(({ step, matched = [] }) => ({ _id: step.option._id, remove: [...matched] }));
-  return { items, absent: absent.length === 0 ? undefined : absentNote(absent) };
+  const note = `No option of the targeting holds ${firstOf(absent, ABSENT_NAMED, quoteUntrusted)}.`;
+  return { items, absent: absent.length === 0 ? undefined : note };
 }
 
 const ABSENT_NAMED = 10;
-
-function absentNote(absent: readonly string[]): string {
-  const more = absent.length - ABSENT_NAMED;
-  const named = absent.slice(0, ABSENT_NAMED).map(quoteUntrusted).join(", ");
-  return `No option of the targeting holds ${named}${more > 0 ? ` and ${thousands(more)} more` : ""}.`;
-}
 
 export const updateContexts = {
   name: "update_contexts",
@@ -86,10 +80,10 @@ export const updateContexts = {
   async handler({ items: given, removeEverywhere, confirmation: token, dryRun, ...all }, context) {
     const tool = "update_contexts";
     const { about, others: named } = fileArgumentsOf(all);
-    const { reference, others } = targetingArgumentsOf(named);
+    const { targetingId: givenId, targetingName, ...others } = named;
     const opened = await openedFile(about, { items: given }, contextRows, context);
     const listed = given && (await fileWithinWait(context, withListedContexts(given, context)));
-    const found = await findTargeting(referenceOf(reference, opened), context);
+    const found = await findTargeting(referenceOf({ targetingId: givenId, targetingName }, opened), context);
     const { _id: targetingId } = found ?? {};
     if (removeEverywhere !== undefined && (given ?? opened) !== undefined) {
       throw new ToolError(
@@ -165,13 +159,11 @@ async function listIn(
   });
   const [first] = damaged;
   if (first !== undefined) {
-    const lines = damaged
-      .slice(0, LINES_NAMED)
-      .map(({ line, id, message }) => `line ${line}: ${quoteUntrusted(id)} ${message}`);
-    const more = damaged.length - lines.length;
+    const wordsOf = ({ line, id, message }: (typeof damaged)[number]) =>
+      `line ${line}: ${quoteUntrusted(id)} ${message}`;
     throw new FileError(
       `${JSON.stringify(path)} holds ${damaged.length} damaged Context ${damaged.length === 1 ? "ID" : "IDs"}; nothing was sent. ` +
-        `${lines.join("; ")}${more > 0 ? `; and ${more} more` : ""}`,
+        firstOf(damaged, LINES_NAMED, wordsOf, { separator: ";" }),
       first.remedy,
     );
   }

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { ARGUMENTS } from "../changes/call.ts";
-import { findTargeting, targetingArguments, targetingArgumentsOf, withNote } from "./arguments.ts";
+import { findTargeting, targetingArguments, withNote } from "./arguments.ts";
 import type { ToolDefinition } from "./define-tool.ts";
 import { dryRunArgument, runOutput, write } from "./write/write.ts";
 
@@ -20,10 +20,9 @@ export const updateOptions = {
   idempotent: false,
   input,
   output: runOutput,
-  async handler({ dryRun, ...given }, context) {
-    const { reference, others } = targetingArgumentsOf(given);
-    const { _id: targetingId, note } = (await findTargeting(reference, context)) ?? {};
-    const call = { tool: "update_options", input: { targetingId, ...others } } as const;
-    return withNote(note, await write(call, { dryRun }, context));
+  async handler({ dryRun, targetingId, targetingName, ...others }, context) {
+    const found = await findTargeting({ targetingId, targetingName }, context);
+    const call = { tool: "update_options", input: { targetingId: found?._id, ...others } } as const;
+    return withNote(found?.note, await write(call, { dryRun }, context));
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

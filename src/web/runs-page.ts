@@ -284,12 +284,12 @@ async function undo(run: Run, who: string, services: ToolServices): Promise<Acte
   const { runId } = run.header;
   // Imported only when needed, because few runs are undone.
   const { keepUndoPlan } = await import("../tools/undo-run.ts");
-  const { rows, already, kept } = await keepUndoPlan(runId, {
+  const { rows, already, document, kept } = await keepUndoPlan(runId, {
     ...callerContext(run, services),
     requested: { person: who },
   });
   if (kept === undefined) throw new RefusedRequest(409, `Nothing can be undone: ${undoCounts(rows, already)}.`);
-  const { header, plan, document } = kept;
+  const { header, plan } = kept;
   checkApplicable(document, services);
   await keepWaiting(header, plan, services);
   return { runId: header.runId };

@@ -37,8 +37,8 @@ export interface Given {
 }
 
 export function unstartedReport(call: WriteCall, state: RunState, { environment }: Pick<ToolContext, "environment">) {
-  const { takenFor, nearIds, joinedIds, elsewhere, missingIds, stale, rows } = state.facts;
   return {
+    ...state.facts,
     environment,
     tool: call.tool,
     file: fileOf(call),
@@ -49,13 +49,6 @@ export function unstartedReport(call: WriteCall, state: RunState, { environment 
     ...(call.tool === "update_contexts" && { options: optionCounts(state) }),
     ...extendedOf(call, state),
     withoutContextIds: withoutContextIds(call, state, (object) => state.standing(object) === "pending"),
-    ...(takenFor && { takenFor }),
-    ...(nearIds && { nearIds }),
-    ...(joinedIds && { joinedIds }),
-    ...(elsewhere && { elsewhere }),
-    ...(missingIds && { missingIds }),
-    ...(stale && { stale }),
-    ...(rows && { rows }),
   };
 }
 
