@@ -1,26 +1,23 @@
 import * as z from "zod";
-import { effectText } from "../answers/approvals.ts";
 import { planAnswer } from "../answers/plan-answers.ts";
 import { renderReport } from "../answers/run-report.ts";
-import { lossDigest, needsConfirmation } from "../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import { RunState } from "../changes/change-state.ts";
 import type { StartPlanned } from "../changes/changes.ts";
 import { isGoing, type Plan, type Planning } from "../changes/plan/plan.ts";
 import { plannedRequests, weighed } from "../changes/plan/requests.ts";
 import type { PlanDocument } from "../plans/plan-document.ts";
-import type { Asked } from "../runs/outcome.ts";
 import { changesOf } from "./apis.ts";
 import { type ToolAnswer, type ToolContext, type ToolDefinition, ToolError, type ToolOutcome } from "./define-tool.ts";
 import { checkNoEventDryRun } from "./event-report.ts";
 import { checkApplicable, documentOf } from "./kept-plan.ts";
 import { ownRun, reportRun, usedBeforeNote } from "./run-reports.ts";
 import { confirmationArgument, confirmed } from "./write/confirmed.ts";
-import { beginPlanned, decided, inClient, isDecidedElsewhere, startDecided } from "./write/decide.ts";
-import { askLater, decidePlanOnPage, tokenInstead } from "./write/on-page.ts";
-import { answerWithToken, planInTime, tookTooLong, undecided, unstartedReport } from "./write/planned.ts";
+import { beginPlanned } from "./write/decide.ts";
+import { askLater } from "./write/on-page.ts";
+import { planInTime, tookTooLong, unstartedReport } from "./write/planned.ts";
 import { effectOf, tokenLater } from "./write/waiting.ts";
-import { declineRun, dryRunArgument, runOutput } from "./write/write.ts";
+import { carryOut, dryRunArgument, runOutput } from "./write/write.ts";
 
 const input = () =>
   z.strictObject({
@@ -79,45 +76,22 @@ async function applyPlanned(runId: string, dryRun: boolean, context: ToolContext
     const { dryRunToApply } = await import("./write/dry-runs.ts");
     const found = await dryRunToApply(run, { isDry: dryRun }, context);
     if ("answer" in found) return found.answer;
-    return "going" in found ? goesOn(run, found.going, dryRun, context) : carryOut(run, found.plan, context);
+    return "going" in found ? goesOn(run, found.going, dryRun, context) : applied(run, found.plan, context);
   }
   checkApplicable(await documentOf(runId, context), context);
   const bytes = context.runs.part(runId, "input");
   const plan = await planInTime((signal) => changesOf(context).plan(header.call, signal, bytes), context);
   if (isGoing(plan)) return goesOn(run, plan, dryRun, context);
   if (dryRun) return reportCheckedPlan(run, await documentOf(runId, context), plan, context);
-  return carryOut(run, plan, context);
+  return applied(run, plan, context);
 }
 
-async function carryOut({ header }: ChangeRun, plan: Plan, context: ToolContext): Promise<ToolOutcome> {
-  const { runId } = header;
-  const start = async (asked: Asked, hints: readonly string[]): Promise<ToolAnswer> => {
-    const decision = asked === "agreed_in_client" ? inClient(context) : undefined;
-    const started = await startDecided(header, plan, decision, context);
-    return reportRun(started, context, [], { alwaysReportsApproval: true, notes: hints });
-  };
-  const given = { call: header.call, bytes: context.runs.part(runId, "input") };
+async function applied({ header }: ChangeRun, plan: Plan, context: ToolContext): Promise<ToolOutcome> {
+  const given = { call: header.call, bytes: context.runs.part(header.runId, "input") };
   const effect = await effectOf(header, plan, context);
-  return decided<ToolAnswer>(
-    {
-      needsApproval: needsConfirmation(plan),
-      digest: `${runId} ${lossDigest(plan.losses)}`,
-      effect: () => effect,
-      undecided: async (why) => {
-        const none = () => undecided(given, plan, why, context, header);
-        if (why !== "closed" || !isDecidedElsewhere(context)) return none();
-        return { answer: await decidePlanOnPage(header, plan, context, async () => (await none()).answer) };
-      },
-      onPage: () =>
-        decidePlanOnPage(header, plan, context, async () =>
-          tokenInstead(effectText(effect), context, (hint) => answerWithToken(header, plan, context, [hint])),
-        ),
-      start,
-      declined: () => declineRun(header, plan, context, effect),
-      token: () => answerWithToken(header, plan, context),
-    },
-    context,
-  );
+  const answer = await carryOut({ given, plan, effect: () => effect, stored: header }, context);
+  if ("outcome" in answer) return answer.outcome;
+  return reportRun(answer.run, context, [], { alwaysReportsApproval: true, notes: answer.hints });
 }
 
 /**

@@ -19,7 +19,7 @@ import { type ToolAnswer, type ToolContext, ToolError, type ToolServices } from 
 import { approvalOfRun, ownRun, reportedRun, reportRun } from "../run-reports.ts";
 import { decisionFor } from "./confirmation-token.ts";
 import { decide, inClient } from "./decide.ts";
-import { type Given, waitWithinCall } from "./planned.ts";
+import { waitWithinCall } from "./planned.ts";
 
 import { effectOf, storedEffect, waitingRun } from "./waiting.ts";
 
@@ -55,17 +55,22 @@ export async function keepWaiting(header: ChangeHeader, plan: Plan, context: Too
   await changesOf(context).propose(header, plan);
 }
 
+/** Calls `make`, which stores the run of a call with `keep`. Returns another run if that runs the same call already. */
+export type KeptOnce = <Made>(
+  make: (keep: () => Promise<ChangeHeader>) => Promise<Made>,
+) => Promise<Made | { readonly run: ChangeRun }>;
+
 /**
  * Stores the run of a call and waits for a decision on the web page. If nobody opens the page, returns what `otherwise`
  * returns.
  */
 export async function decideOnPage(
-  { call, bytes }: Given,
+  once: KeptOnce,
   plan: Plan,
   context: ToolContext,
   otherwise: (header: ChangeHeader) => Promise<ToolAnswer>,
 ): Promise<{ readonly run: ChangeRun } | { readonly outcome: ToolAnswer }> {
-  const kept = await changesOf(context).once({ ...context, call, bytes }, async (keep) => {
+  const kept = await once(async (keep) => {
     const header = await keep();
     await keepWaiting(header, plan, context);
     return { header };
@@ -88,20 +93,6 @@ export function askLater(context: ToolContext) {
         if (!came && context.confirm !== "strict") changesOf(context).remember(runId, plan.losses);
       });
   };
-}
-
-/**
- * Waits for a decision on the web page about the stored run of a plan. If nobody opens the page, returns what
- * `otherwise` returns.
- */
-export async function decidePlanOnPage(
-  header: ChangeHeader,
-  plan: Plan,
-  context: ToolContext,
-  otherwise: () => Promise<ToolAnswer>,
-): Promise<ToolAnswer> {
-  await keepWaiting(header, plan, context);
-  return askOnPage(header, context, otherwise);
 }
 
 interface AskedWork {

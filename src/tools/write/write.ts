@@ -23,7 +23,7 @@ import {
   readQuestion,
   startDecided,
 } from "./decide.ts";
-import { askLater, decideOnPage, tokenInstead } from "./on-page.ts";
+import { askLater, decideOnPage, type KeptOnce, tokenInstead } from "./on-page.ts";
 import { answerWithToken, type Given, planInTime, tookTooLong, undecided } from "./planned.ts";
 import { storeWaitingElsewhere, tokenLater } from "./waiting.ts";
 
@@ -101,41 +101,61 @@ async function runOrQuestion(given: Given, context: ToolContext): Promise<RunOrO
   const hints = ended?.open ? [newRunHint(ended)] : [];
   const plan = await planInTime((signal) => changes.plan(call, signal, bytes), context);
   if (isGoing(plan)) return withHints(await goOn(given, plan, context), hints);
-  /**
-   * Runs `make`. If an identical call arrived at the same time, uses its run instead, so that the change is applied
-   * only once.
-   */
-  const once = async (make: (keep: () => Promise<ChangeHeader>) => Promise<RunOrOutcome>): Promise<RunOrOutcome> =>
-    withHints(await changes.once({ ...context, call, bytes }, make), hints);
   const effect = () => effectOfCall(plan.losses, plan.objects, plan.facts);
+  return carryOut({ given, plan, effect, hints }, context);
+}
+
+interface PlannedCall {
+  readonly given: Given;
+  readonly plan: Plan;
+  readonly effect: () => Effect;
+  /** The run of the call, if it is stored already. */
+  readonly stored?: ChangeHeader;
+  readonly hints?: readonly string[];
+}
+
+/** Starts a planned change, or asks a person for approval first. */
+export async function carryOut(
+  { given, plan, effect, stored, hints = [] }: PlannedCall,
+  context: ToolContext,
+): Promise<RunOrOutcome> {
+  // If an identical call arrived at the same time, its run is used, so that the change is applied only once.
+  const once: KeptOnce = (make) =>
+    stored === undefined ? changesOf(context).once({ ...context, ...given }, make) : make(async () => stored);
+  const digest = lossDigest(plan.losses);
   const outcome = await decided<RunOrOutcome>(
     {
       needsApproval: needsConfirmation(plan),
-      digest: lossDigest(plan.losses),
+      digest: stored === undefined ? digest : `${stored.runId} ${digest}`,
       effect,
       undecided: async (why) => {
-        const none = () => undecided(given, plan, why, context);
+        const none = () => undecided(given, plan, why, context, stored);
         if (why !== "closed" || !isDecidedElsewhere(context)) return none();
         // Some hosts close a question without showing it. The person is then asked in a view or on the web page, but
         // the agent gets no token.
-        const shown = await decideOnPage(given, plan, context, async () => (await none()).answer);
+        const shown = await decideOnPage(once, plan, context, async () => (await none()).answer);
         return { answer: "run" in shown ? await reportRun(shown.run, context) : shown.outcome };
       },
       onPage: () =>
-        decideOnPage(given, plan, context, async (header) =>
+        decideOnPage(once, plan, context, async (header) =>
           tokenInstead(effectText(effect()), context, (hint) =>
             answerWithToken(header, plan, context, [...hints, hint]),
           ),
         ),
       start: async (asked, more) => {
         const decision = asked === "agreed_in_client" ? inClient(context) : undefined;
-        return withHints(
-          await once(async (keep) => ({ run: await startDecided(await keep(), plan, decision, context) })),
-          more,
-        );
+        const started = await once(async (keep) => ({
+          run: await startDecided(await keep(), plan, decision, context),
+        }));
+        return withHints(started, [...hints, ...more]);
       },
-      declined: async () => ({ outcome: await declined(given, plan, context, effect()) }),
-      token: () => once(async (keep) => ({ outcome: await answerWithToken(await keep(), plan, context, hints) })),
+      declined: async () => ({ outcome: await declined(given, plan, context, { effect: effect(), stored }) }),
+      token: async () => {
+        const token = async (keep: () => Promise<ChangeHeader>): Promise<RunOrOutcome> => ({
+          outcome: await answerWithToken(await keep(), plan, context, hints),
+        });
+        return withHints(await once(token), hints);
+      },
     },
     context,
   );
@@ -179,24 +199,14 @@ async function goOn(given: Given, planning: Planning, context: ToolContext): Pro
   return { run: await changes.prepare(header, planning, begin, { meanwhile: waiting?.state, ask }) };
 }
 
-/** Stores the run of a call that was declined in the client. Returns the answer to the call. */
+/** Stores and ends the run of a call that was declined in the client, and reports it. The report is not an error. */
 async function declined(
   { call, bytes }: Given,
   plan: Plan,
   context: ToolContext,
-  effect?: Effect,
+  { effect, stored }: { readonly effect?: Effect; readonly stored?: ChangeHeader | undefined } = {},
 ): Promise<ToolAnswer> {
-  const header = await changesOf(context).keep(call, context.caller, bytes, context.requested);
-  return declineRun(header, plan, context, effect);
-}
-
-/** Ends a run that was declined in the client, and reports it. The report is not an error. */
-export async function declineRun(
-  header: ChangeHeader,
-  plan: Plan,
-  context: ToolContext,
-  effect?: Effect,
-): Promise<ToolAnswer> {
+  const header = stored ?? (await changesOf(context).keep(call, context.caller, bytes, context.requested));
   // Only a run that waits for approval can be declined, so the run is stored as waiting first.
   if (effect === undefined) await changesOf(context).propose(header, plan);
   else {
