@@ -428,7 +428,7 @@ export function changedQuestion(changed: string, message: string): string {
 
 export interface Approval {
   readonly decision: "approved" | "declined" | "not_needed";
-  readonly channel?: "client" | "view" | "page" | "token" | "terminal";
+  readonly channel?: Decided["where"];
   readonly by?: string;
 }
 
@@ -438,7 +438,7 @@ const CHANNELS = {
   agreed_on_page: "page",
   agreed_by_token: "token",
   agreed_in_terminal: "terminal",
-} as const satisfies Partial<Record<Asked, Approval["channel"]>>;
+} as const satisfies Partial<Record<Asked, Decided["where"]>>;
 
 export function approvalOf(facts: {
   readonly asked?: Asked;
@@ -455,7 +455,7 @@ export function approvalOf(facts: {
  * Returns how a run was approved, as answers report it. In the channel "token", this is only what the agent says: this
  * server did not ask the person.
  */
-export function approvedIn(channel: NonNullable<Approval["channel"]>, who: string): Approval {
+export function approvedIn(channel: Decided["where"], who: string): Approval {
   // `local` is not shown: over HTTP without login, nobody knows who answered in the client.
   return { decision: "approved", channel, ...(who !== "local" && { by: approverName(who) }) };
 }

@@ -1,4 +1,4 @@
-import { BASES, BASIS_WORDS, type RuleBasis } from "../events/catalogue.ts";
+import { BASES, type RuleBasis } from "../events/catalogue.ts";
 
 export function suiteUri(suiteId: string): string {
   return `targeting://suites/${suiteId}`;
@@ -22,13 +22,4 @@ export function basisNote(used: Iterable<RuleBasis>): readonly string[] {
   const found = new Set(used);
   const meanings = BASES.filter((basis) => found.has(basis)).map((basis) => MEANINGS[basis]);
   return found.has("assumed") || found.has("notShown") ? [meanings.join("; ")] : [];
-}
-
-export function inBasisWords<Value>(
-  byBasis: Readonly<Partial<Record<string, Value>>>,
-): Readonly<Record<string, Value>> {
-  const words: Readonly<Record<string, string>> = BASIS_WORDS;
-  return Object.fromEntries(
-    Object.entries(byBasis).flatMap(([basis, value]) => (value === undefined ? [] : [[words[basis] ?? basis, value]])),
-  );
 }

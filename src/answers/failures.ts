@@ -178,17 +178,26 @@ function remediesWords(
   reader: Reader,
 ): string | undefined {
   if (kinds.length < 2 || !kinds.every(({ reason }) => isOfMissingField(reason))) return undefined;
+  const { words, more } = wordsOfKinds(kinds, { count, byLine }, (reason) => messageFor(reason, reader).remedy);
+  return [...words, ...(more === undefined ? [] : [`${more}: get_run shows the fields of each.`])].join(" ");
+}
+
+const KINDS_SHOWN = 5;
+
+/** Returns words about the first kinds of failures, each with its count and positions, and words for the rest. */
+function wordsOfKinds(
+  kinds: readonly FailureKind[],
+  { count, byLine }: Pick<FailureGroup, "count" | "byLine">,
+  wordsOf: (reason: Reason) => string,
+): { readonly words: readonly string[]; readonly more: string | undefined } {
   const shown = kinds.slice(0, KINDS_SHOWN);
   const rest = shown.reduce((left, kind) => left - kind.count, count);
   const words = shown.map((kind) => {
     const places = countedPlaces(kind.count, kind.places, { byLine, omitted: kind.placesOmitted });
-    return `${places}: ${messageFor(kind.reason, reader).remedy}`;
+    return `${places}: ${wordsOf(kind.reason)}`;
   });
-  const more = many(rest, `more ${byLine ? "line" : "item"}`);
-  return [...words, ...(rest > 0 ? [`${more}: get_run shows the fields of each.`] : [])].join(" ");
+  return { words, more: rest > 0 ? many(rest, `more ${byLine ? "line" : "item"}`) : undefined };
 }
-
-const KINDS_SHOWN = 5;
 
 /**
  * Returns what is wrong with each kind of object in a group, with its count and first positions. Undefined if there is
@@ -202,13 +211,8 @@ function kindsWords(
   const isAmongKinds =
     code === "INVALID_NAME" || (!Object.hasOwn(SAID_OF_EACH, code) && kinds.some((kind) => kind.count > 1));
   if (kinds.length < 2 || !isAmongKinds) return undefined;
-  const shown = kinds.slice(0, KINDS_SHOWN);
-  const rest = shown.reduce((left, kind) => left - kind.count, count);
-  const words = shown.map((kind) => {
-    const places = countedPlaces(kind.count, kind.places, { byLine, omitted: kind.placesOmitted });
-    return `${places}: ${messageFor(kind.reason, reader).message}`;
-  });
-  return [...words, ...(rest > 0 ? [`And ${many(rest, `more ${byLine ? "line" : "item"}`)}`] : [])].join(". ");
+  const { words, more } = wordsOfKinds(kinds, { count, byLine }, (reason) => messageFor(reason, reader).message);
+  return [...words, ...(more === undefined ? [] : [`And ${more}`])].join(". ");
 }
 
 /** Inserts the position of an object into a message, after the beginning that all messages of the group share. */

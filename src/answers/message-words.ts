@@ -1,6 +1,6 @@
 import type { StaleField } from "../changes/rows/entries.ts";
 import type { RowLabel, UndoReason, UndoRow } from "../plans/undo-plan.ts";
-import { capitalized, thousands } from "../platform/text.ts";
+import { capitalized, firstOf, thousands } from "../platform/text.ts";
 import type { Reason } from "../runs/outcome.ts";
 import { LIMITS } from "../spec/limits.ts";
 import { isUlid } from "../spec/names-and-contexts.ts";
@@ -334,7 +334,7 @@ function plannedAndThere(planned: unknown, one: string, there: unknown): string 
   return `it was expected to have ${many(planned, one)}, but has ${number(there)}`;
 }
 
-const SEPARATOR_WORDS: Readonly<Record<string, string>> = {
+export const SEPARATOR_WORDS: Readonly<Record<string, string>> = {
   ",": "commas",
   ";": "semicolons",
   "|": "vertical bars",
@@ -353,8 +353,6 @@ export function separatorWords(separators: string): string {
 const MAX_STALE = 5;
 
 export function staleText(fields: readonly StaleField[]): string {
-  const picked = fields
-    .slice(0, MAX_STALE)
-    .map((field) => `${quoteUntrusted(field.name)}: ${staleWords({ ...field })}`);
-  return picked.join("; ") + (fields.length > picked.length ? `; and ${fields.length - picked.length} more` : "");
+  const wordsOf = (field: StaleField) => `${quoteUntrusted(field.name)}: ${staleWords({ ...field })}`;
+  return firstOf(fields, MAX_STALE, wordsOf, { separator: ";" });
 }

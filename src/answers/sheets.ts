@@ -5,16 +5,9 @@ import { firstOf, thousands } from "../platform/text.ts";
 import type { Counts, DidCounts, JoinedIds, Reason } from "../runs/outcome.ts";
 import { messageFor } from "./failures.ts";
 import { quoteShort, quoteUntrusted } from "./fence.ts";
-import { many, type Reader, separatorWords } from "./message-words.ts";
+import { many, type Reader, SEPARATOR_WORDS, separatorWords } from "./message-words.ts";
 
-const DELIMITER_WORDS: Readonly<Record<string, string>> = {
-  ",": "commas",
-  ";": "semicolons",
-  "\t": "tabs",
-  "|": "vertical bars",
-};
-
-const SEPARATOR_WORDS: Readonly<Record<string, string>> = { ",": "commas", "\n": "line breaks" };
+const CELL_SEPARATORS: Readonly<Record<string, string>> = { ",": "commas", "\n": "line breaks" };
 
 /**
  * Returns notes on how a sheet was read. The columns in `beside` are omitted, because a preview in the same answer
@@ -37,7 +30,7 @@ export function sheetNotes(
     ...signWords(file.sheet ?? {}),
     ...rowWords(file, seen, reader),
   ];
-  return notes.filter((note) => note !== undefined);
+  return notes.filter((note) => typeof note === "string");
 }
 
 interface ImportedSheet {
@@ -169,7 +162,7 @@ function formWords({ format, encoding, sheet = {} }: InputFile, seen: SheetSeen)
     return `read from the sheet ${quoteShort(sheet.sheet ?? "")}${others}${header}${above}${macros}`;
   }
   if (encoding === "utf-8" && delimiter === "," && header === "") return undefined;
-  return `read as ${ENCODING_NAMES[encoding]}, separated by ${DELIMITER_WORDS[delimiter] ?? delimiter}${header}${above}`;
+  return `read as ${ENCODING_NAMES[encoding]}, separated by ${SEPARATOR_WORDS[delimiter] ?? delimiter}${header}${above}`;
 }
 
 function readWords({ read = [] }: SheetSeen): string | undefined {
@@ -186,7 +179,7 @@ function ignoredWords({ ignored, ignoredHeadings = [], withoutContexts }: SheetS
     : words;
 }
 
-function cellWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string | undefined)[] {
+function cellWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string | false | 0 | undefined)[] {
   const { separator = "" } = sheet;
   const { joinedBy = "" } = seen;
   const all = [seen.commas && ",", joinedBy.trim(), seen.unseparated && ";|", separator.trim()]
@@ -195,7 +188,7 @@ function cellWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string
   const splits = `separator ${JSON.stringify([...new Set(all)].join(""))} splits them`;
   return [
     seen.severalIds &&
-      `${many(seen.severalIds, "cell")} with several Context IDs, separated by ${SEPARATOR_WORDS[separator] ?? separator}`,
+      `${many(seen.severalIds, "cell")} with several Context IDs, separated by ${CELL_SEPARATORS[separator] ?? separator}`,
     seen.commas && `${many(seen.commas, "cell")} of Context IDs with commas, read as part of the ID; ${splits}`,
     seen.unseparated &&
       `${many(seen.unseparated, "cell")} of Context IDs with | or ; or a line break, read as part of the ID; ${splits}`,
@@ -214,7 +207,7 @@ function cellWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string
       `${many(seen.repeatedTx, "row")} with the tx_id of an earlier row: ${seen.repeatedTx === 1 ? "it counts" : "each counts"} as a purchase of its own`,
     seen.shorter &&
       `${many(seen.shorter, "Context ID")} with fewer digits than the others: check whether a spreadsheet removed leading zeros`,
-  ].map((words) => (typeof words === "string" ? words : undefined));
+  ];
 }
 
 function signWords({ signs = {} }: SheetForm): readonly string[] {
@@ -223,7 +216,11 @@ function signWords({ signs = {} }: SheetForm): readonly string[] {
   );
 }
 
-function rowWords({ sheet = {} }: InputFile, seen: SheetSeen, reader: Reader): readonly (string | undefined)[] {
+function rowWords(
+  { sheet = {} }: InputFile,
+  seen: SheetSeen,
+  reader: Reader,
+): readonly (string | false | 0 | undefined)[] {
   const { groupHeading: group = "Group" } = seen;
   const fill = reader === "page" ? "ask the agent" : `use fillDown [${quoteShort(group)}]`;
   return [
@@ -245,7 +242,7 @@ function rowWords({ sheet = {} }: InputFile, seen: SheetSeen, reader: Reader): r
       `line ${thousands(seen.apart)} read as an option, with only a name below an empty row or totals: if it is a note, delete it from the file`,
     seen.notTotal &&
       `line ${thousands(seen.notTotal)} read as an option, not as a row of totals: its numbers are not sums of the rows above`,
-  ].map((words) => (typeof words === "string" ? words : undefined));
+  ];
 }
 
 const MAX_SKIPPED = 10;

@@ -1,11 +1,11 @@
-import { BASIS_WORDS, type RuleBasis } from "../events/catalogue.ts";
+import { BASES, BASIS_WORDS, type RuleBasis } from "../events/catalogue.ts";
 import type { SuiteFormat } from "../events/suites/emit.ts";
 import type { CaseResult, SuiteReport } from "../events/suites/run-suite.ts";
 import { type EventSuite, eventsOf } from "../events/suites/suite.ts";
 import { amount, cutText } from "../platform/text.ts";
 import { type Approval, approvalLines, type Effect, effectPart, shortName } from "./approvals.ts";
 import { pageBudget, renderAnswer, takeRows, tokensOf } from "./budget.ts";
-import { basisNote, inBasisWords, suiteReportUri, suiteUri } from "./event-suites.ts";
+import { basisNote, suiteReportUri, suiteUri } from "./event-suites.ts";
 import { escapeInvisible, fenced, plain, quoteUntrusted } from "./fence.ts";
 import { many } from "./message-words.ts";
 
@@ -40,6 +40,7 @@ export function suiteReportAnswer(run: {
   const mismatches = takeRows(all, mismatchLine, pageBudget());
   const byVerdict = countsByGroup(results, ({ expected }) => expected);
   const byBasis = countsByGroup(results, ({ basis }) => basis);
+  const byBasisWords = countsByGroup(results, ({ basis }) => BASIS_WORDS[basis]);
   const notRun = results.filter(({ reason }) => reason === "notRun").length;
   const nextSteps =
     notRun > 0 ? ["run smaller suites (eventNames, kinds): there was no time for all tests in one call"] : [];
@@ -71,7 +72,7 @@ export function suiteReportAnswer(run: {
     [
       `${many(counts.cases, "test")} against target ${target} (${environment}): ${resultWords(counts)}${notRun > 0 ? ` (${notRun} not run)` : ""}.`,
       ...approvalLines(approval),
-      `By expected verdict: ${countsText(byVerdict)}. By how the verdict is known: ${countsText(inBasisWords(byBasis))}.`,
+      `By expected verdict: ${countsText(byVerdict)}. By how the verdict is known: ${countsText(byBasisWords)}.`,
       ...notes.map((note) => `${note}.`),
       ...(mismatches.length > 0 ? ["Not as expected:", fenced(mismatches.map(mismatchLine))] : []),
       omitted > 0 && `(${omitted} more)`,
@@ -204,10 +205,11 @@ export function suiteText(suite: {
 }): string {
   const { suiteId, resourceUri, format, cases, byKind, byVerdict, byBasis, target, savedTo, note, preview } = suite;
   const { notes = [] } = suite;
-  const counted = (counts: Readonly<Record<string, number>>): string => wordsOf(counts, (count) => `${count}`, ", ");
+  const counted = (counts: Readonly<Record<string, number>>): string => wordsOf(counts, String, ", ");
+  const known = BASES.flatMap((basis) => (byBasis[basis] ? [`${BASIS_WORDS[basis]} ${byBasis[basis]}`] : []));
   return [
     `${cases} ${cases === 1 ? "event test" : "event tests"}, suite ${suiteId}: ${counted(byKind)}.`,
-    `Expected verdicts of its cases: ${counted(byVerdict)}; how they are known: ${counted(inBasisWords(byBasis))}.`,
+    `Expected verdicts of its cases: ${counted(byVerdict)}; how they are known: ${known.join(", ")}.`,
     ...notes.map((one) => `${one}.`),
     ...(note === undefined ? [] : [`${note}.`]),
     ...(savedTo === undefined ? [] : [`Saved to ${quoteUntrusted(savedTo)}. ${HOW_TO_RUN[format]}`]),

@@ -4,6 +4,7 @@ import type { EventApi, SandboxApi } from "../api/events.ts";
 import type { ManagementApi } from "../api/management.ts";
 import type { Approvals } from "../changes/approvals.ts";
 import type { Changes } from "../changes/changes.ts";
+import type { Decided } from "../changes/rows/entries.ts";
 import type { EventRuns } from "../events/run/event-runs.ts";
 import type { SuiteStore } from "../events/suites/suite-store.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -181,7 +182,7 @@ export interface DecisionLine {
   readonly at: string;
   readonly runId: string;
   readonly decision: "approved" | "declined";
-  readonly where: "client" | "view" | "page" | "token" | "terminal";
+  readonly where: Decided["where"];
   /** Who this person is: the user of this machine, a name in the access file, or the issuer and subject of a login. */
   readonly who: string;
   readonly caller: string;

@@ -14,27 +14,20 @@ import { undefinedIfUnreadable } from "../../runs/store.ts";
 import { changesOf } from "../apis.ts";
 import type { ToolContext, ToolServices } from "../define-tool.ts";
 
-/**
- * Returns a change that waits for a decision in a view or on the web page. Undefined if it does not wait; a run that
- * has waited too long is ended.
- */
-export async function waitingRun(
-  runId: string,
-  { runs, clock }: Pick<ToolServices, "runs" | "clock">,
-): Promise<ChangeRun | undefined> {
-  const run = await waitingOfAnyKind(runId, { runs, clock });
+type StoredRuns = Pick<ToolServices, "runs" | "clock">;
+
+/** Returns a change that waits for a decision in a view or on the web page. Undefined if it does not wait there. */
+export async function waitingRun(runId: string, stored: StoredRuns): Promise<ChangeRun | undefined> {
+  const run = await waitingOfAnyKind(runId, stored);
   return run !== undefined && isChangeRun(run) ? run : undefined;
 }
 
-/**
- * Returns a run that waits for a decision in a view or on the web page: a change, or other work that needs approval.
- * Undefined if it does not wait there.
- */
+/** Returns a change or other work that waits for a decision in a view or on the web page. */
 export async function waitingOfAnyKind(
   runId: string,
-  { runs, clock }: Pick<ToolServices, "runs" | "clock">,
+  stored: StoredRuns,
 ): Promise<ChangeRun | ApprovalRun | undefined> {
-  const run = await waitingAnywhere(runId, { runs, clock });
+  const run = await waitingAnywhere(runId, stored);
   return run !== undefined && waitsForDecision(run) ? run : undefined;
 }
 
@@ -42,13 +35,10 @@ export async function waitingOfAnyKind(
  * Returns a run that waits for a decision, no matter where: in a view, on the web page, in the client or with a token.
  * Undefined if it does not wait; a run that has waited too long is ended.
  */
-export async function waitingAnywhere(
-  runId: string,
-  { runs, clock }: Pick<ToolServices, "runs" | "clock">,
-): Promise<ChangeRun | ApprovalRun | undefined> {
-  const run = await runs.find(runId);
+export async function waitingAnywhere(runId: string, stored: StoredRuns): Promise<ChangeRun | ApprovalRun | undefined> {
+  const run = await stored.runs.find(runId);
   if (run === undefined || !waits(run)) return undefined;
-  return (await endIfExpired(run, { runs, clock })) === run ? run : undefined;
+  return (await endIfExpired(run, stored)) === run ? run : undefined;
 }
 
 export function waitsForDecision(run: Run): run is ChangeRun | ApprovalRun {
@@ -61,7 +51,7 @@ function waits(run: Run): run is ChangeRun | ApprovalRun {
 }
 
 /** Ends a run about which nobody has decided in time. Returns the run as it is then. */
-export async function endIfExpired(run: Run, { runs, clock }: Pick<ToolServices, "runs" | "clock">): Promise<Run> {
+export async function endIfExpired(run: Run, { runs, clock }: StoredRuns): Promise<Run> {
   const { until = Number.POSITIVE_INFINITY, elsewhere } = (waits(run) && run.state.facts.waits) || {};
   if (until > clock.now()) return run;
   const { runId } = run.header;
