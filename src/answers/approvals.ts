@@ -249,10 +249,7 @@ function deletedEnd(deleted: readonly Loss[]): string {
 
 const REMOVED_END = " Undo can bring them back.";
 
-/**
- * Returns words for the share of the options that is deleted or loses Context IDs. `hasOthers`: there are other changes
- * as well.
- */
+/** Returns words for the share of the options that is deleted or loses Context IDs. `hasOthers`: other changes, too. */
 function shareWords(losses: readonly Loss[], targeting: EffectTargeting, hasOthers: boolean): string {
   const lost = losses.filter((loss) => loss.kind !== "targeting" && isCarriedOut(loss)).length;
   const { optionsThere = 0, within = "the targeting" } = targeting;
@@ -269,10 +266,7 @@ function shareWords(losses: readonly Loss[], targeting: EffectTargeting, hasOthe
   return ` ${share} ${verbs.filter((_, at) => kinds.has(at === 1)).join(" or ")}.`;
 }
 
-/**
- * Returns the name of a targeting for a sentence of ours, or `id` if the name is invalid: it could then be misread as
- * our words.
- */
+/** Returns the name of a targeting for our sentences, or `id` if it is invalid and could be misread as our words. */
 export function targetingWords({ withinName }: Pick<EffectTargeting, "withinName">, id: string): string {
   return withinName !== undefined && nameProblem(withinName) === undefined ? quoteUntrusted(withinName) : id;
 }

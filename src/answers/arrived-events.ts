@@ -348,10 +348,7 @@ function reasonOf(reason: string | undefined) {
   return reason === undefined ? {} : { reason };
 }
 
-/**
- * Reports why events were not recorded, or may not have been. Each reason is stated once, with the number of its
- * events.
- */
+/** Reports why events were not recorded, or may not have been: each reason once, with the number of its events. */
 export function reportFindings(
   kinds: readonly WrongKind[],
   tokens = FINDING_TOKENS,
@@ -435,10 +432,7 @@ const INDENT = " ".repeat(9);
 
 type Findings = Parameters<typeof arrivedFindings>[0]["findings"];
 
-/**
- * Returns lines about an event that a sandbox received. The first line names the event. If it was not recorded, each
- * reason has a line.
- */
+/** Returns lines about a received event: first its name, then, if it was not recorded, each reason. */
 export function arrivalText(
   event: Pick<SandboxEvent, "at" | "uid" | "eventName"> & { readonly verdict: string; readonly findings: Findings },
   body: unknown,
@@ -460,10 +454,7 @@ function reasons(findings: Findings, body: unknown): readonly string[] {
   return [...sentences.slice(0, MAX_REASONS), `and ${sentences.length - MAX_REASONS} more`];
 }
 
-/**
- * Returns a line about a request that is not in the event log, such as `12:00:00 404 POST /events: did you mean
- * /event?`.
- */
+/** Returns a line about a request that is no event: `12:00:00 404 POST /events: did you mean /event?`. */
 export function failedRequestLine(request: {
   readonly at: string;
   readonly method: string;

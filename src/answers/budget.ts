@@ -39,20 +39,14 @@ export interface Budget {
   readonly least?: number;
 }
 
-/**
- * Returns how many tokens the rows of a page may take. `beside`: other data of the answer. `around`: the tokens of
- * everything else.
- */
+/** Returns how many tokens the rows of a page may take. `beside`: other data. `around`: tokens of everything else. */
 export function pageBudget(about: { readonly beside?: unknown; readonly around?: number } = {}): Budget {
   const { beside, around = AROUND_TOKENS } = about;
   const other = beside === undefined ? 0 : tokensOf(JSON.stringify(beside));
   return { left: PAGE_TOKENS - RANDOM_ID_TOKENS - around - other, least: 1 };
 }
 
-/**
- * Returns the first items that fit into an answer, in which each is both data and a line. Subtracts their tokens from
- * the budget.
- */
+/** Returns the first items that fit into an answer, each as data and a line. Subtracts their tokens from the budget. */
 export function takeRows<Item>(
   items: readonly Item[],
   lineOf: (item: Item) => string,
@@ -86,10 +80,7 @@ export function sizeOf({ structured, text }: Pick<RenderedReport, "structured" |
   return tokensOf(JSON.stringify(structured)) + tokensOf(text);
 }
 
-/**
- * Returns the first form of an answer that fits, or the last one if none does. `steps` are tried in order, so the
- * fullest must be first.
- */
+/** Returns the first form of an answer that fits, or else the last. The fullest of the `steps` must be first. */
 export function fullest<Step, Form>(
   steps: readonly Step[],
   make: (step: Step) => Form,
@@ -108,10 +99,7 @@ export function joinNotes(notes: readonly (string | false | undefined)[]): strin
   return notes.filter((note) => note !== undefined && note !== false).join(" ") || undefined;
 }
 
-/**
- * Estimates the tokens of a text. Tokenizers differ, so the estimate assumes the one that needs the most for each
- * character.
- */
+/** Estimates the tokens of a text, by the tokenizer that needs the most for each character. */
 export function tokensOf(text: string): number {
   return Math.ceil(estimateOf(text));
 }
@@ -196,10 +184,7 @@ function tokensOfPiece(piece: string, before: string, after = "", seen?: Readonl
 
 const ASCII_END = 0x7f;
 
-/**
- * Returns the key by which runs of letters in IDs are compared: their first letters. In IDs that one request created,
- * only the beginnings are equal.
- */
+/** Returns the first letters of a run of letters in an ID. In IDs that one request created, only these are equal. */
 const beginningOf = (letters: string): string => letters.slice(0, 3);
 
 /**
@@ -238,10 +223,7 @@ const isPair = (letters: string, at: number): boolean => !SPLIT_PAIRS.has(letter
 /** Additional tokens for each letter, as measured on average. Tokenizers do not always choose the best pairs. */
 const EXTRA_TOKENS_PER_LETTER = 0.1;
 
-/**
- * Returns whether letters look like a word, which takes few tokens. Decided by their length, their share of vowels, and
- * the character before them.
- */
+/** Returns whether letters look like a word: by their length, their vowels, and the character before them. */
 function isWord(letters: string, before: string): boolean {
   if (letters.length > LONGEST_WORD || !/[a-z]$/.test(letters)) return false;
   if (/[0-9]/.test(before) || (/[A-Za-z]/.test(before) && letters.length < SHORTEST_INSIDE)) return false;
@@ -252,10 +234,7 @@ function isWord(letters: string, before: string): boolean {
 /** The minimum length of a word inside a longer name, such as `Cart` in `addToCart`. */
 const SHORTEST_INSIDE = 4;
 
-/**
- * Returns a cursor: the position at which a list continues, with a digest of the query. It is refused for any other
- * query.
- */
+/** Returns a cursor: the position at which a list continues, with a digest of the only query for which it is valid. */
 export function writeCursor(query: unknown, position: unknown): string {
   return `${digestOf(query)}${Buffer.from(JSON.stringify(position)).toString("base64url")}`;
 }

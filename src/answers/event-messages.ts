@@ -10,10 +10,7 @@ import { joinedRanges, placesWords, placeWords, plain } from "./fence.ts";
 import { type Detail, type Message, many, onPage, type Sentence, type Text, texts } from "./message-words.ts";
 import { rateLimitWords, refusalWords, remedyOf, storedRequestDetails } from "./request-messages.ts";
 
-/**
- * Returns what is wrong with an event. For the web page, the text begins with `short` and names no section of the API
- * document.
- */
+/** Returns what is wrong with an event. On the web page, it begins with `short` and names no section. */
 function findingWords(why: string, short: string, { finding, section }: Detail): Text {
   if (typeof finding !== "string") return why;
   const whole = `${why}: ${plain(finding)} (event-tracking-api ${String(section)})`;
@@ -154,10 +151,7 @@ export interface VerdictRow {
 /** How many positions and findings a row about events with the same verdict shows. */
 export type VerdictForm = readonly [places: number, findings: number];
 
-/**
- * Returns the row of an answer for events with the same verdict. `group.objects`: the indexes of these events in
- * `events`.
- */
+/** Returns the row for events with the same verdict. `group.objects`: the indexes of these events in `events`. */
 export function verdictRow(group: VerdictGroup, events: readonly ReportedObject[]): VerdictRow {
   const { predicted, basis, observed, count, objects, isOfFirst } = group;
   // Events that are not sent are among the failures, which already contain their findings.
@@ -248,10 +242,7 @@ export function unrenamedNote(verdicts: readonly VerdictGroup[]): readonly strin
   ];
 }
 
-/**
- * Returns notes that explain the word "expected". It is used in answers about sent events whose actual result is
- * unknown.
- */
+/** Returns notes that explain the word "expected" in answers about sent events whose actual result is unknown. */
 export function predictedNotes(
   verdicts: readonly VerdictGroup[],
   { status, environment }: { readonly status: string; readonly environment: "live" | "sandbox" },

@@ -14,10 +14,7 @@ const MEANINGS = {
   notShown: "not shown in the documents: either may happen",
 } as const satisfies Record<RuleBasis, string>;
 
-/**
- * Returns a note that explains how the rules in an answer are known (their "basis"). Empty if that needs no
- * explanation.
- */
+/** Returns a note that explains how the rules in an answer are known (their "basis"), if that needs explanation. */
 export function basisNote(used: Iterable<RuleBasis>): readonly string[] {
   const found = new Set(used);
   const meanings = BASES.filter((basis) => found.has(basis)).map((basis) => MEANINGS[basis]);

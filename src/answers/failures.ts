@@ -98,13 +98,9 @@ export interface SummarizedFailure extends Omit<FailureGroup, "reason"> {
   readonly uids?: readonly string[];
   /** Whether the message describes only the first object of the group. `details` then shows how the others differ. */
   readonly isOfFirst: boolean;
-  /**
-   * Whether the message describes several kinds of objects in the group, each with its count and its first positions.
-   */
+  /** Whether the message describes several kinds of objects, each with its count and its first positions. */
   readonly isOfKinds?: boolean;
-  /**
-   * Whether the file of the call is the cause. The run is then not resumed, because it would read the same file again.
-   */
+  /** Whether the file of the call is the cause. Resuming the run would read the same file again. */
   readonly isOfFile?: boolean;
 }
 
@@ -168,10 +164,7 @@ function isOfMissingField({ detail }: Reason): boolean {
   return typeof detail?.rule === "string" && MISSING_FIELD.test(detail.rule);
 }
 
-/**
- * Returns the different remedies for a missing field, each with its count and first positions. Undefined if all are the
- * same.
- */
+/** Returns the different remedies for a missing field, each with its count and places. Undefined if all are equal. */
 function remediesWords(
   kinds: readonly FailureKind[],
   { count, byLine }: Pick<FailureGroup, "count" | "byLine">,
@@ -255,10 +248,7 @@ interface Beside {
   readonly isBelowShared?: boolean;
 }
 
-/**
- * Returns the heading of failures with the same code: the code, their number, and the words with which all their
- * messages begin.
- */
+/** Returns the heading of failures with the same code: the code, their number, and how all their messages begin. */
 export function sharedLine(failures: readonly SummarizedFailure[]): string {
   const [first] = failures;
   if (first === undefined) return "";
@@ -355,10 +345,7 @@ function inTokens(sentence: string, most: number | undefined): string {
   return most === undefined ? sentence : withinTokens(sentence, most);
 }
 
-/**
- * Returns the part of a failure's detail to show. If the message is about the first object only, this is at most the
- * finding.
- */
+/** Returns the part of a failure's detail to show: if the message is about the first object only, the finding. */
 function detailOf(detail: Detail, { isOfFirst }: SummarizedFailure): Detail {
   const { finding } = detail;
   return isOfFirst && finding !== undefined ? { finding } : factsOf(detail);
@@ -417,9 +404,7 @@ function othersWords(details: readonly FailureDetail[], failure: SummarizedFailu
     .join("; ");
 }
 
-/**
- * Returns the name of a field for an answer. A name that cannot be one of ours may be foreign text, so it is quoted.
- */
+/** Returns the name of a field for an answer. A name that cannot be ours may be foreign text, so it is quoted. */
 function word(field: string): string {
   return /^[a-zA-Z]{1,30}$/.test(field) ? field : quoteShort(field);
 }

@@ -22,9 +22,7 @@ export function fenced(lines: readonly string[]): string {
   return [`<${tag}>`, ...lines, `</${tag}>`].join("\n");
 }
 
-/**
- * Moves the lines with foreign text to the end and marks them. `rows` stay together: if one has foreign text, all move.
- */
+/** Moves the lines with foreign text to the end and marks them. If one of the `rows` has foreign text, all move. */
 export function withForeignLast(lines: readonly string[], rows: readonly string[] = []): readonly string[] {
   const areForeign = !rows.every(isOurs);
   const foreign = [...lines.filter((line) => !isOurs(line)), ...(areForeign ? rows : [])];
@@ -74,10 +72,7 @@ export function quoteShort(text: string): string {
   return quoted(text, LONGEST_BRIEF);
 }
 
-/**
- * Quotes a foreign text at the end of a line. A short text of words without other characters needs no quotation marks
- * there.
- */
+/** Quotes a foreign text at the end of a line, where a short text of plain words needs no quotation marks. */
 export function quoteUntrustedLast(text: string): string {
   return text.length <= LONGEST_NAME && /^\p{L}[\p{L}\p{N}]*(?: [\p{L}\p{N}]+)*$/u.test(text)
     ? text
@@ -166,10 +161,7 @@ const REPLACEMENT = "[redacted]";
 
 /** Shorter secrets are not hidden, because they occur by chance in many texts. */
 const SHORTEST = 4;
-/**
- * Secrets of at least this length are also hidden inside longer words, unless they may be words themselves. Shorter
- * ones occur there by chance.
- */
+/** Secrets of at least this length, except words, are also hidden inside words. Shorter ones occur there by chance. */
 const SHORTEST_INSIDE = 8;
 /** Matches a short secret of letters, which may also be an ordinary word. */
 const WORD = /^[a-z]{1,15}$/i;
@@ -182,10 +174,7 @@ interface WrittenSecret {
   readonly isWord: boolean;
 }
 
-/**
- * Creates a redactor, which removes secrets from texts. It also finds them as they are written in JSON and in
- * addresses.
- */
+/** Creates a redactor, which removes secrets from texts, also as they are written in JSON and in addresses. */
 export function redactorFor(secrets: readonly string[]): Redactor {
   const known = new Set(secrets.filter((secret) => secret.length >= SHORTEST));
   // One secret may begin with another. The longer one is replaced first, so that nothing of it remains.

@@ -43,10 +43,7 @@ export function onPage(page: string, others: string): Text {
   return { agent: others, page, endedPage: page, terminal: others, sheet: others };
 }
 
-/**
- * Returns a text about a line of the file. A sheet with results has line numbers of its own, so its text says "of the
- * original file".
- */
+/** Returns a text about a line of the file. In a sheet with results, which has other lines, it says so. */
 function aboutLine(line: string, write: (line: string) => string): Text {
   const others = write(line);
   return { ...texts(others, others), sheet: write(`${line} of the original file`) };
@@ -110,10 +107,7 @@ export function heldWords({ contextCount, childCount }: Detail): string {
 
 export const text = (value: unknown): string => (typeof value === "string" ? quoteUntrusted(value) : "?");
 
-/**
- * Returns up to `most` entries, and how many more there are. `all`: the number of all entries, if `value` does not
- * contain all.
- */
+/** Returns up to `most` entries, and how many more there are. `all`: their number, if `value` has only some. */
 export function list(value: unknown, most = 3, all?: unknown): string {
   const entries = Array.isArray(value) ? value.filter((entry) => typeof entry === "string") : [];
   const count = typeof all === "number" ? all : entries.length;
@@ -132,9 +126,7 @@ export function earlierPlace({ duplicateOfIndex, duplicateOfLine }: Detail): num
   return typeof duplicateOfIndex === "number" ? duplicateOfIndex + 1 : undefined;
 }
 
-/**
- * Returns a text about an earlier item of the same call. `write` gets the position of that item: `line 3` or `item 3`.
- */
+/** Returns a text about an earlier item of the same call. `write` gets its position: `line 3` or `item 3`. */
 export function aboutEarlier(detail: Detail, write: (item: string) => string): Text {
   const place = earlierPlace(detail) ?? "?";
   return typeof detail.duplicateOfLine === "number" ? aboutLine(`line ${place}`, write) : write(`item ${place}`);
@@ -225,10 +217,7 @@ const UNDO_REASON_WORDS: Readonly<Record<UndoReason, string>> = {
   createdAgain: "another option has its name now",
 };
 
-/**
- * Returns why an undo does not restore an object, or not exactly. `group`: the name of the group that would become
- * empty.
- */
+/** Returns why an undo does not restore an object exactly. `group`: the name of the group that would become empty. */
 export function undoReasonWords(reasons: readonly unknown[], group?: unknown): readonly string[] {
   return Object.entries(UNDO_REASON_WORDS).flatMap(([reason, says]) => {
     if (!reasons.includes(reason)) return [];

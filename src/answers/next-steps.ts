@@ -65,10 +65,7 @@ function callOf(tool: string, input: Readonly<Record<string, unknown>>): string 
   return `${tool} ${JSON.stringify(input)}`;
 }
 
-/**
- * Returns the call that saves the sheet with results. Its file name ends with the end of the run ID, so that it is a
- * new file.
- */
+/** Returns the call that saves the sheet with results. Its file is named after the run, so that it is new. */
 export function sheetCall(runId: string, outcome?: string): string {
   return callOf("get_run", { runId, outcome, saveTo: `results-${runId.slice(-6)}.xlsx` });
 }
@@ -95,10 +92,7 @@ export function isOfEvents({ tool }: Pick<ReportedRun, "tool">): boolean {
   return tool === "track_events" || tool === "track_event";
 }
 
-/**
- * Returns whether a run can be resumed. Events that may have been recorded do not count, because a resumed run does not
- * send them again.
- */
+/** Returns whether a run can be resumed. Events that may have been recorded do not count: they are not sent again. */
 function isResumable(run: ReportedRun): boolean {
   return !run.neverPlanned && askable(run) + run.counts.pending + waiting(run) > 0;
 }
@@ -240,19 +234,13 @@ function theirInput(runId: string, failed: readonly SummarizedFailure[]): string
 
 const DELETIONS: ReadonlySet<string> = new Set(["delete_options", "delete_targeting"]);
 
-/**
- * Returns whether a run stopped changing the objects of this failure, because others have changed them since it was
- * planned.
- */
+/** Returns whether a run left the objects of this failure, because others have changed them since it was planned. */
 function isLeft({ tool }: ReportedRun, { errorCode, outcome }: SummarizedFailure): boolean {
   const mayDiffer = outcome === "failed" || outcome === "unknown";
   return mayDiffer && errorCode === "PLAN_STALE" && tool !== "apply_plan";
 }
 
-/**
- * Returns the call of a dry run that shows what repeating the call would change now. Repeating it at once could make
- * changes that nobody has seen.
- */
+/** Returns the call of a dry run, since repeating the call at once could make changes that nobody has seen. */
 function staleStep(run: ReportedRun, runId: string, stale: readonly SummarizedFailure[]): string {
   const { tool, results, onlyEmpty } = run;
   const count = stale.reduce((sum, failure) => sum + failure.count, 0);
@@ -272,10 +260,7 @@ function isRenamed({ detail, details = [] }: SummarizedFailure): boolean {
   return [detail, ...details.map(({ reason }) => reason.detail)].some((one) => one?.field === "name");
 }
 
-/**
- * Returns the next step after an undo that failed in part: planning the undo again. The new plan has only what is left
- * to undo.
- */
+/** Returns the next step after an undo that failed in part: planning again what is left to undo. */
 function undoStep(undoes: string, failed: readonly SummarizedFailure[]): string {
   const again = `${callOf("undo_run", { runId: undoes })} plans to undo what is left, from the current state`;
   const existing = failed.find(({ errorCode }) => errorCode === "TARGETING_NAME_DUPLICATE")?.detail?.existingId;

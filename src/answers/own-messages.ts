@@ -145,9 +145,7 @@ function nameNotFound({ field, of, value, now, near, groups, groupCount, nested 
   return { message, remedy: similar ?? search };
 }
 
-/**
- * Returns the message for a rejection that all other requests would get as well, for example because of a wrong key.
- */
+/** Returns the message for a rejection that all requests would get, for example because of a wrong key. */
 function refusal(kind: string): Sentence {
   return (detail, { operation, statusCode }) => {
     const words = refusalWords(kind, { operation, ...storedRequestDetails(detail, statusCode) });

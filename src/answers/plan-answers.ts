@@ -228,9 +228,7 @@ function firstCursor(runId: string): string {
   return writeCursor(pagesOf(runId), 0);
 }
 
-/**
- * Returns all changes of a plan, one row for each object. In an undo plan, objects that are not restored come first.
- */
+/** Returns all changes of a plan, one row for each object. In an undo plan, those not restored come first. */
 export function rowsOfPlan(document: PlanDocument): readonly Row[] {
   const { plan, wayBack } = document;
   if (wayBack !== undefined) return inOrder(wayBack.rows).map((row) => undoPlanRow(row, document));
@@ -400,10 +398,7 @@ function countsIn(rows: readonly UndoRow[]): object {
   return unresolved > 0 ? { unresolved, ...counts } : counts;
 }
 
-/**
- * Returns the lines for objects with the same result of the undo. If they also have the same reason, the heading states
- * it.
- */
+/** Returns the lines for objects with the same result of the undo. The heading states a reason that all share. */
 function undoSection(all: readonly UndoRow[], label: RowLabel, document: PlanDocument | undefined): readonly string[] {
   const rows = all.filter(({ undo }) => undo === label);
   if (rows.length === 0) return [];
@@ -415,10 +410,7 @@ function undoSection(all: readonly UndoRow[], label: RowLabel, document: PlanDoc
   ];
 }
 
-/**
- * Counts the results of an undo: "3 will be undone exactly, 1 impossible to undo". `already`: how many objects need no
- * undo.
- */
+/** Counts the results: "3 will be undone exactly, 1 impossible to undo". `already`: objects that need no undo. */
 export function undoCounts(rows: readonly UndoRow[], already = 0): string {
   const counts = countsOfRows(rows);
   const picked = UNDO_LABELS.flatMap((label) =>

@@ -18,9 +18,7 @@ import { many, undoResultWords } from "./message-words.ts";
 import { changesOfRow, RANK, reasonWords, undoCounts } from "./plan-answers.ts";
 import { contextIds, place, value } from "./plan-words.ts";
 
-/**
- * Returns the effect of a plan for the person who approves it. `undone`: only for undo plans, what the undone run did.
- */
+/** Returns the effect of a plan for the person who approves it. `undone`: what the run that is undone did. */
 export function effectOfDocument(document: PlanDocument, losses: readonly Loss[], undone?: string): Effect {
   const { wayBack } = document;
   const targeting = targetingOf(document);

@@ -294,10 +294,7 @@ function list(title: string, lines: readonly string[]): readonly string[] {
   return ["", `**${title}** (${count(lines.length)})`, "", ...shown, ...more];
 }
 
-/**
- * Escapes a foreign text for a cell of a table. It can then neither end the cell nor act as Markdown, HTML or a
- * mention.
- */
+/** Escapes a foreign text for a cell of a table, so that it cannot act as Markdown, HTML or a mention. */
 function cell(text: string): string {
   return text.replace(/[\\`*_{}[\]()#+!|<>~@&-]/g, (sign) =>
     sign === "@" ? "&#64;" : sign === "&" ? "&amp;" : sign === "<" ? "&lt;" : `\\${sign}`,

@@ -164,9 +164,7 @@ export function targetingText(
   ]);
 }
 
-/**
- * Returns a list of targetings whose names contain the text that the caller gave. `candidates`: the lines of the list.
- */
+/** Returns a list of targetings whose names contain the given text. `candidates`: the lines of the list. */
 export function candidatesText(part: string, candidates: readonly string[], omitted: number): string {
   return lines([
     `No targeting seen before is named exactly ${quoteUntrusted(part)}; these names contain it:`,
@@ -247,10 +245,7 @@ export interface BriefList {
   readonly beginning: string;
 }
 
-/**
- * Returns a function that formats the rows of a list one by one. Before options of another group, it adds a line that
- * names this group.
- */
+/** Returns a function that formats rows one by one. Before options of another group, it adds a line with its name. */
 export function listLines(brief?: BriefList): (row: OptionRow) => string {
   const known = new Map<string, unknown>();
   let last: string | undefined;

@@ -35,10 +35,7 @@ type Known = { readonly [Field in keyof Problem]?: Problem[Field] | undefined };
 
 const fileProblem = z.object({ effect: z.literal("file"), message: z.string(), remedy: z.string() });
 
-/**
- * Returns why a run could not be planned. `detail`: the fields of an ApiError or a FileError, as the run has stored
- * them.
- */
+/** Returns why a run could not be planned. `detail`: the stored fields of an ApiError or a FileError. */
 export function planningFailure(detail: Readonly<Record<string, unknown>>): Failure {
   const file = fileProblem.safeParse(detail).data;
   if (file !== undefined) return { message: plain(file.message), remedy: plain(file.remedy) };
@@ -126,10 +123,7 @@ const REJECTIONS: Readonly<Record<string, Failure>> = {
   },
 };
 
-/**
- * The messages for rejections that every request would get, because the key, the address or the network is wrong, by
- * kind.
- */
+/** The messages for rejections that every request would get (wrong key, address or network), by kind. */
 const REFUSALS: Readonly<Record<string, (problem: Known, endpoint: Endpoint) => Message>> = {
   unauthorized: (_problem, { key }) => ({
     message: "the service does not accept the key",
@@ -225,10 +219,7 @@ function isCause(cause: string): cause is NetworkCause {
   return Object.hasOwn(REMEDIES, cause);
 }
 
-/**
- * Known hosts, by the name that each reports as a client. The values are its name in `targeting-mcp setup` and its
- * title for people.
- */
+/** Known hosts, by the name that each reports: its name in `targeting-mcp setup`, and its title for people. */
 const HOSTS: Readonly<Record<string, readonly [word: string, title: string]>> = {
   "claude-ai": ["claude-desktop", "Claude Desktop"],
   "claude-code": ["claude-code", "Claude Code"],

@@ -44,9 +44,7 @@ const BEFORE: Readonly<Partial<Record<RunStatus, string>>> = {
   needs_confirmation: "Approval required; nothing was sent. ",
 };
 
-/**
- * Returns the first line of an answer about a run: what was done and what was not, in which targeting, and the run ID.
- */
+/** Returns the first line of an answer about a run: what was done and what was not, where, and the run ID. */
 export function headline(run: ReportedRun): string {
   const { status, runId, environment, counts } = run;
   const ran = runId === undefined ? `Environment: ${environment}.` : `Run ${runId}, ${environment}.`;
@@ -197,10 +195,7 @@ const ALREADY_WORDS: Readonly<Record<string, string>> = {
   delete_targeting: "already deleted",
 };
 
-/**
- * Returns a count with its total and its noun: `30 of 60 options`. `options`: options in new targetings, which are
- * counted apart.
- */
+/** Returns a count with its total and noun: `30 of 60 options`. `options`: those in new targetings, counted apart. */
 function ofAll(count: number, all: number, noun: string, options = { count: 0, items: 0 }): string {
   if (options.items === 0) return count === all ? many(count, noun) : `${thousands(count)} of ${many(all, noun)}`;
   const [outer, outerAll] = [count - options.count, Math.max(all, options.items) - options.items];
@@ -264,10 +259,7 @@ const ASKING_TOOLS: ReadonlySet<string> = new Set([
   "apply_plan",
 ]);
 
-/**
- * Returns the approval to report. Undefined for plans, for waiting runs, and if no approval was needed and the tool
- * does not ask.
- */
+/** Returns the approval to report. None for plans and waiting runs, or if none was needed and the tool does not ask. */
 export function reportedApproval({ approval, tool, status, alwaysReportsApproval }: ReportedRun): Approval | undefined {
   if (approval === undefined || status === "planned" || status === "needs_confirmation") return undefined;
   return alwaysReportsApproval || ASKING_TOOLS.has(tool) || approval.decision !== "not_needed" ? approval : undefined;
@@ -287,10 +279,7 @@ export function rowsNote({ rows, ...run }: Pick<ReportedRun, "rows" | "failures"
   return [parts.join("; ")];
 }
 
-/**
- * Returns which rows were merged into items of earlier rows. If such an item failed, also returns how many rows failed
- * with it.
- */
+/** Returns which rows joined items of earlier rows and, if such an item failed, how many rows failed with it. */
 function joinedWords(
   joined: NonNullable<RowCounts["joined"]>,
   { failures, status }: Pick<ReportedRun, "failures" | "status">,
@@ -336,10 +325,7 @@ export function nearNote({ nearIds }: Pick<ReportedRun, "nearIds">): readonly st
   ];
 }
 
-/**
- * Returns a note about options that exist in another group than the call names. A call that adds options does not move
- * them.
- */
+/** Returns a note about options that are in another group than the call names: adding options does not move them. */
 export function elsewhereNote({ elsewhere }: Pick<ReportedRun, "elsewhere">): readonly string[] {
   if (elsewhere === undefined) return [];
   const { count } = elsewhere;
@@ -414,10 +400,7 @@ export function resumedNote({ resumed, counts }: ReportedRun): readonly string[]
   ];
 }
 
-/**
- * Returns a note that explains why a run needs more requests than it renames objects: to swap two names, one object
- * first gets a temporary name.
- */
+/** Returns a note that explains extra requests: to swap two names, one object first gets a temporary name. */
 export function swapsNote({ temporaryNames = 0, tool, status }: ReportedRun): readonly string[] {
   if (temporaryNames === 0) return [];
   const names = many(temporaryNames, tool === "rename_targetings" ? "targeting" : "option");

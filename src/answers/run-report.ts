@@ -339,10 +339,7 @@ const WAITS_FOR = {
   token: "The run waits for its confirmation token",
 } as const;
 
-/**
- * Returns an effect as text for an agent. If no token can approve it, also says where and until when it can be
- * approved.
- */
+/** Returns an effect as text for an agent. If no token can approve it, says where and until when it can be approved. */
 export function confirmationText(confirmation: NonNullable<ReportedRun["confirmation"]>): string {
   const { token, effect, expiresAt, channel = "page" } = confirmation;
   return token === undefined
@@ -374,9 +371,7 @@ interface AppliedRun {
   readonly runId?: string;
 }
 
-/**
- * Returns a note that a run was applied before this call was made. Empty if the run was not applied or has not ended.
- */
+/** Returns a note that a run was applied before this call was made. Empty if it was not, or has not ended. */
 export function appliedBeforeNote({ status, at, runId }: AppliedRun): readonly string[] {
   if (status !== "succeeded" && status !== "partial") return [];
   const how = status === "partial" ? "already applied in part" : "already applied";

@@ -43,9 +43,7 @@ export interface ReportedRun {
    */
   readonly page?: { readonly cursor: string | undefined; readonly matching?: number };
   readonly plan?: readonly PlannedRequest[];
-  /**
-   * What sending the events of a dry run would take: the number of requests (one for each event) and their total size.
-   */
+  /** What sending the events of a dry run would take: requests, one for each event, and their bytes. */
   readonly eventRequests?: { readonly items: number; readonly bytes: number };
   /** Whether the call corrects misspelt names in events before it sends them. */
   readonly autocorrects?: boolean;
@@ -160,10 +158,7 @@ interface ChangeWords {
   readonly isPlanned?: boolean;
 }
 
-/**
- * Returns lines for each kind of change. `done`: the heading for objects of which nothing more is known than that they
- * are done.
- */
+/** Returns lines for each kind of change. `done`: the heading for objects of which only that is known. */
 export function changeLines(
   results: readonly ObjectResult[],
   all: Readonly<Record<string, number>>,

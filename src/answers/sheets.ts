@@ -9,10 +9,7 @@ import { many, type Reader, SEPARATOR_WORDS, separatorWords } from "./message-wo
 
 const CELL_SEPARATORS: Readonly<Record<string, string>> = { ",": "commas", "\n": "line breaks" };
 
-/**
- * Returns notes on how a sheet was read. The columns in `beside` are omitted, because a preview in the same answer
- * shows them.
- */
+/** Returns notes on how a sheet was read. Columns in `beside`, a preview in the same answer, are omitted. */
 export function sheetNotes(
   file: InputFile | undefined,
   beside: readonly string[] = [],

@@ -87,10 +87,7 @@ export interface Finding {
   readonly rule: RuleName;
   readonly section: string;
   readonly basis: RuleBasis;
-  /**
-   * `verdict`: because of this finding, the event is not recorded, or may not be. `warning`: the event is recorded
-   * anyway.
-   */
+  /** `verdict`: because of it, the event is not recorded, or may not be. `warning`: it is recorded anyway. */
   readonly severity: "verdict" | "warning";
   readonly message: string;
   readonly fix: string;

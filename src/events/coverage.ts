@@ -101,10 +101,7 @@ export function verdictBasis(event: Arrived & Pick<SandboxEvent, "verdict">, nea
   return deciding[0]?.basis ?? "documented";
 }
 
-/**
- * Received events with the same name and the same finding. `count` is their number. `of` is how many events with this
- * name were received in all.
- */
+/** Received events with the same name and finding. `of`: how many events with this name were received in all. */
 export interface WrongKind extends Omit<ArrivedFinding, "isDecisive"> {
   readonly eventName: string | null;
   readonly count: number;
@@ -112,10 +109,7 @@ export interface WrongKind extends Omit<ArrivedFinding, "isDecisive"> {
   readonly verdict: SandboxEvent["verdict"];
 }
 
-/**
- * Returns why events were not recorded, the most frequent reason first. For events with the same reason, the message is
- * that of the first one.
- */
+/** Returns why events were not recorded, the most frequent reason first, with the message of its first event. */
 export function wrongKinds(arrived: readonly SandboxEvent[]): readonly WrongKind[] {
   const kinds = new Map<string, FoundKind>();
   const all = new Map<string | null, number>();
@@ -328,10 +322,7 @@ const PLATFORMS_LISTED = 3;
 const LONGEST_PLATFORM = 8;
 const NO_PLATFORM = "(none)";
 const OTHER_PLATFORMS = "(others)";
-/**
- * Fields that the report does not list as parameters: all events have a name and a user, and platforms are counted
- * separately.
- */
+/** Fields that the report does not list as parameters: all events have them, or they are counted separately. */
 const SEPARATE_FIELDS: ReadonlySet<string> = new Set(["uid", "eventName", "platform"]);
 
 /** Reports the coverage of each of the 13 supported events, in the order of the document (event-tracking-api 2.2). */

@@ -161,10 +161,7 @@ function judged(all: readonly Found[], { start, end }: Stretch, inOrder: boolean
   });
 }
 
-/**
- * Returns the index in `positions` of the first number that is at least `least`; the length if there is none.
- * `positions` is sorted.
- */
+/** Returns the index in the sorted `positions` of the first number that is at least `least`, or else the length. */
 function firstFrom(positions: readonly number[], least: number): number {
   let low = 0;
   let high = positions.length;
@@ -247,10 +244,7 @@ interface OrderResult {
   readonly reason?: string;
 }
 
-/**
- * Checks that the events arrived in the order of `expect`, each `count` times (default: 1). Expectations with `count` 0
- * are skipped.
- */
+/** Checks that the events arrived in the order of `expect`, each `count` times (default: 1; 0: skipped). */
 export function checkOrder(arrived: readonly ArrivedEvent[], expect: readonly Expectation[]): OrderResult {
   const events = sortedByTime(arrived);
   let after = 0;
@@ -306,17 +300,13 @@ function orderProblem(
 
 export interface DurationResult {
   readonly met: boolean;
-  /**
-   * The time from the first to the last expected event, in milliseconds. Absent if an expected event did not arrive.
-   */
+  /** The time from the first to the last expected event, in ms. Absent if one did not arrive. */
   readonly tookMs?: number;
   /** The indexes of the expectations whose events arrived too rarely or not at all. */
   readonly missing: readonly number[];
 }
 
-/**
- * Measures the shortest time in which all expected events arrived. With `inOrder`, in the expected order if possible.
- */
+/** Measures the shortest time in which all expected events arrived, with `inOrder` in this order if possible. */
 export function checkDuration(
   arrived: readonly ArrivedEvent[],
   expect: readonly Expectation[],
@@ -333,10 +323,7 @@ export function checkDuration(
   return tookMs === undefined ? { met: false, missing } : { met: tookMs <= withinMs, tookMs, missing };
 }
 
-/**
- * Returns the shortest time in milliseconds in which all wanted events arrived. Undefined if an expectation cannot be
- * met.
- */
+/** Returns the shortest time, in ms, in which all wanted events arrived. Undefined if one did not. */
 function shortest(events: readonly ArrivedEvent[], all: readonly Found[], inOrder: boolean): number | undefined {
   const starts = inOrder ? (all[0]?.wanted ?? []) : all.flatMap(({ wanted }) => wanted);
   let least: number | undefined;
@@ -349,10 +336,7 @@ function shortest(events: readonly ArrivedEvent[], all: readonly Found[], inOrde
   return least;
 }
 
-/**
- * Returns the index of the last event that is needed to meet all expectations, starting at index `start`. Undefined if
- * an expectation cannot be met.
- */
+/** Returns the index of the last event that is needed from `start` on. Undefined if an expectation cannot be met. */
 function endOf(all: readonly Found[], start: number, inOrder: boolean): number | undefined {
   let after = start;
   let end = start;

@@ -15,9 +15,7 @@ type KnownName =
   | keyof typeof ITEM_FIELDS
   | ParametersOf<(typeof EVENTS)[EventName]>;
 
-/**
- * The names of each event and parameter (event-tracking-api 2.2) in other systems, in lower case without separators.
- */
+/** The names of events and parameters (event-tracking-api 2.2) in other systems, in lower case without separators. */
 const SYNONYM_TABLE = {
   app_open: ["applaunch", "launch", "openapp", "appstart", "sessionstart", "firstopen"],
   sign_up: ["register", "registration", "completeregistration", "userregistered", "signupcomplete", "join"],
@@ -111,9 +109,7 @@ export function nearestName(name: string, valid: readonly string[]): string | un
   );
 }
 
-/**
- * Returns a function that finds the nearest name and remembers its results, because many events have the same mistake.
- */
+/** Returns a function that finds the nearest name and remembers it, because many events have the same mistake. */
 export function rememberingNearestName(): NearestName {
   return remembering(nearestName);
 }
@@ -237,10 +233,7 @@ function whyNameUncorrected(name: unknown): Uncorrected {
   return MEANINGS.get(bare(name))?.includes(near) ? "otherWord" : "unclearName";
 }
 
-/**
- * Renames the field of the event name if it is misspelt. Without the name of an event, it is not known which parameters
- * the event has.
- */
+/** Renames a misspelt field of the event name. Without the name, the parameters of the event are unknown. */
 function correctEventField(event: JsonObject, spelt: NearestName, mended: string[]): JsonObject {
   if (Object.hasOwn(event, "eventName")) return event;
   const found: string[] = [];

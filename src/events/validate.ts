@@ -26,10 +26,7 @@ const ITEM_LIMIT = EVENT_LIMITS.items.value;
 const STRING_LIMIT = EVENT_LIMITS.stringLength.value;
 const NAME_LIMIT = EVENT_LIMITS.eventNameLength.value;
 
-/**
- * Predicts what the service does with an event, which may be any JSON value (event-tracking-api 2, 7, 8; some rules are
- * assumed).
- */
+/** Predicts what the service does with any JSON value as event (event-tracking-api 2, 7, 8; some rules are assumed). */
 export function validateEvent(event: unknown, nearest: NearestName = nearestName): Validation {
   const check: Check = { findings: [], nearest };
   if (isJsonObject(event)) checkEvent(check, event);

@@ -1,7 +1,4 @@
-/**
- * A limit of the service, the section of the API document that states it, and how the service answers a request that
- * exceeds it.
- */
+/** A limit of the service, the section of the API document, and the answer to a request that exceeds it. */
 interface Limit {
   readonly value: number;
   readonly section: string;
@@ -50,10 +47,7 @@ export const LIMITS = {
   retryAfterMs: { value: 2000, section: "4.2", exceeded: "not applicable" },
 } as const satisfies Record<string, Limit>;
 
-/**
- * The largest body that this program sends, in bytes. It does not exceed "8 MB", whether MB means 1,000,000 or
- * 1,048,576 bytes.
- */
+/** The largest body that this program sends, in bytes: less than "8 MB", whether MB means 1,000,000 or 1,048,576. */
 export const OWN_BODY_BYTES = 8_000_000;
 
 /** The limits of event-tracking-api 8. Lengths are counted in Unicode code points. */

@@ -16,10 +16,7 @@ export interface NameProblem {
   readonly characters?: readonly string[] | undefined;
 }
 
-/**
- * Checks a name by the rules of management-api 8.3, exactly as it is (not trimmed or composed). Undefined if it is
- * valid.
- */
+/** Checks a name, exactly as it is, by the rules of management-api 8.3. Undefined if it is valid. */
 export function nameProblem(name: string): NameProblem | undefined {
   const { nameMinLength, nameMaxLength } = LIMITS;
   const composed = ALLOWED.test(name) ? name : composeHangul(name);
@@ -37,9 +34,7 @@ export function nameProblem(name: string): NameProblem | undefined {
   return { rules, length, ...(characters.length > 0 && { characters }) };
 }
 
-/**
- * Composes Hangul letters to syllables, because macOS decomposes them in file names. Does not change other characters.
- */
+/** Composes Hangul letters to syllables, because macOS decomposes them in file names, and nothing else. */
 function composeHangul(name: string): string {
   return name.replaceAll(/[\u1100-\u11FF\uAC00-\uD7A3]+/g, (letters) => letters.normalize("NFC"));
 }
@@ -88,10 +83,7 @@ export function contextIdProblem(trimmed: string): ContextIdProblem | undefined 
   return { rule: "tooLong", bytes, ...(separators !== "" && { separators }) };
 }
 
-/**
- * Returns new Context IDs that are probably mistyped: the option has one that differs only in case, width or Unicode
- * composition.
- */
+/** Returns Context IDs that are probably mistyped: only case, width or composition differ from one that is held. */
 export function nearContextIds(given: readonly string[], held: readonly string[]) {
   const exact = new Set(held);
   const fresh = given.filter((id) => !exact.has(id));
@@ -130,9 +122,7 @@ export function ulidTime(ulid: string): number {
  */
 export const CLOCKS_APART_MS = 2000;
 
-/**
- * Returns the highest ULID of a time (milliseconds since 1970). All IDs that were created until then sort before it.
- */
+/** Returns the highest ULID of a time (ms since 1970). All IDs that were created until then sort before it. */
 export function ulidAt(time: number): string {
   return encodeTime(Math.max(0, time)) + "Z".repeat(16);
 }

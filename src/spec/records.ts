@@ -29,10 +29,7 @@ export const optionRecord = z.looseObject({
 });
 export type OptionRecord = z.infer<typeof optionRecord>;
 
-/**
- * Returns the fields of an option that show whether it was changed. Absent fields get their default. Only groups have
- * `exposeChildren`.
- */
+/** Returns the fields that show whether an option was changed, with defaults. Only groups have `exposeChildren`. */
 export function comparedFields({ _id, name, type, childCount, parent = null, exposeChildren = false }: OptionRecord) {
   const kind = type ?? (childCount === undefined ? "atomic" : "collection");
   return { _id, name, type: kind, parent, ...(kind === "collection" && { exposeChildren }) };
@@ -73,10 +70,7 @@ export interface CreateTargetingItem {
   readonly options?: readonly OptionToCreate[];
 }
 
-/**
- * Changes of Context IDs (management-api 2.1). `set` replaces all of them, so it cannot be combined with `add` or
- * `remove`.
- */
+/** Changes of Context IDs (management-api 2.1). `set` replaces all, so it cannot be combined with the others. */
 export interface ContextChanges {
   readonly add?: readonly string[];
   readonly remove?: readonly string[];

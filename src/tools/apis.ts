@@ -17,10 +17,7 @@ import {
   type Waiting,
 } from "./define-tool.ts";
 
-/**
- * Throws a ToolError if settings that a tool needs are missing or invalid. A tool of the toolset `either` needs the
- * settings of only one of the two APIs.
- */
+/** Throws a ToolError if settings that a tool needs are missing. `either`: those of one of the two APIs are enough. */
 export function checkSettingsComplete(toolset: Toolset, { half, blocked, management, events }: ToolServices): void {
   const whole = management ?? events;
   const ofEither = whole === undefined ? (half?.targeting ?? half?.events) : undefined;
@@ -36,10 +33,7 @@ export function checkSettingsComplete(toolset: Toolset, { half, blocked, managem
   );
 }
 
-/**
- * Returns the management API for a call. A read that has not ended when the call must be answered throws a
- * DeadlineExceeded.
- */
+/** Returns the management API for a call. A read that takes longer than the call may throws a DeadlineExceeded. */
 export function managementOf(context: Waiting & Pick<ToolContext, "management">): ManagementApi {
   const management = configured("management", context.management);
   return aroundReads(management.forCall?.() ?? management, (read, options) =>
@@ -63,10 +57,7 @@ export async function emittedUrl(format: SuiteFormat, { testBench }: Pick<ToolSe
 
 const DEFAULT_SANDBOX_URL = "http://127.0.0.1:4010";
 
-/**
- * Returns the sandbox whose events are inspected. A read that has not ended when the call must be answered throws a
- * DeadlineExceeded.
- */
+/** Returns the sandbox whose events are inspected. A read that is too long for the call throws a DeadlineExceeded. */
 export function sandboxOf(context: ToolContext): SandboxApi {
   const { sandbox } = context;
   if (sandbox === undefined) {

@@ -54,10 +54,7 @@ export async function plannedRun(runId: string, context: ToolContext): Promise<C
   );
 }
 
-/**
- * Applies the plan or the dry run that a run stores, with approval if it needs one. If it was started before, only
- * reports it.
- */
+/** Applies the plan or dry run of a run, with approval if it needs one. If it was started before, only reports it. */
 async function applyPlanned(runId: string, dryRun: boolean, context: ToolContext): Promise<ToolOutcome> {
   const run = await plannedRun(runId, context);
   if (run.status() !== "planned" && run.status() !== "needs_confirmation") {

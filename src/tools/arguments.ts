@@ -55,9 +55,7 @@ export async function findTargeting(
   return found;
 }
 
-/**
- * Throws a ToolError if a targeting now has another name than the one by which it was found. Remembers the new name.
- */
+/** Throws a ToolError if a targeting has another name than the one by which it was found. Remembers the new name. */
 export async function checkSameName(
   { _id, name: seen }: Pick<SeenTargeting, "_id" | "name">,
   name: string,
@@ -118,10 +116,7 @@ export async function neededTargeting(reference: TargetingReference, context: To
   );
 }
 
-/**
- * Finds the targeting of one item by name. Does not throw for an unknown or ambiguous name, so that only this item
- * fails.
- */
+/** Finds the targeting of one item by name. Does not throw for an unknown name, so that only this item fails. */
 export async function seenTargeting(name: string, { memory }: Pick<ToolContext, "memory">): Promise<NamedTargeting> {
   const found = await memory.resolve(name);
   if (found.kind === "one") return { currentName: name, _id: found.thing._id };
@@ -148,10 +143,7 @@ export function ulidArgument(argument: string, value: string): string {
   );
 }
 
-/**
- * Returns the targeting that the arguments name. If they name none, returns the one in the column Targeting of the
- * file.
- */
+/** Returns the targeting that the arguments name or, if they name none, the one in the column Targeting of the file. */
 export function referenceOf(given: TargetingReference, opened: OpenedFile | undefined): TargetingReference {
   const named = opened?.file.seen?.targeting;
   if (given.targetingId || given.targetingName) return given;
@@ -335,10 +327,7 @@ const CURSOR_REMEDIES = {
   run: "Leave cursor out to start at the beginning.",
 } as const;
 
-/**
- * Returns the position in a cursor. Without a cursor, the beginning. Throws a ToolError if the cursor is of another
- * query.
- */
+/** Returns the position in a cursor, by default the beginning. Throws a ToolError if the cursor is of another query. */
 export function placeOf<Schema extends z.ZodType>(
   of: keyof typeof CURSOR_REMEDIES,
   cursor: string | undefined,

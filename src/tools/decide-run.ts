@@ -100,10 +100,7 @@ async function workOf(
   };
 }
 
-/**
- * Resumes a run for a person who pressed Resume. If the resumed run needs approval, pressing the button is the
- * approval.
- */
+/** Resumes a run for a person who pressed Resume. If the run needs approval, pressing the button is the approval. */
 export async function resumeFor(run: Run, person: Person, services: ToolServices): Promise<void> {
   const { runId } = run.header;
   if (!isChangeRun(run)) {
@@ -129,10 +126,7 @@ export interface RunQuestion {
   readonly message: string;
 }
 
-/**
- * Returns the question about a waiting run. Undefined if the run does not wait for a decision, or if its effect has
- * changed.
- */
+/** Returns the question about a waiting run. Undefined if it does not wait, or if its effect has changed. */
 export async function runQuestion(runId: string, context: ToolContext): Promise<RunQuestion | undefined> {
   const { waits, effect } = (await waitingAnywhere(runId, context))?.state.facts ?? {};
   if (waits === undefined || waits.stale !== undefined) return undefined;

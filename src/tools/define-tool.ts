@@ -44,10 +44,7 @@ export interface ToolAnswer {
 export interface ToolQuestion {
   readonly ask: {
     readonly message: string;
-    /**
-     * A text of at most a few hundred bytes that comes back in `context.reply`. The server signs it, so that nobody can
-     * change it.
-     */
+    /** A text of a few hundred bytes that comes back in `context.reply`. The server signs it. */
     readonly token: string;
     /**
      * Returns the answer if the person did not decide. After "closed", it must not ask in the client again: the client
@@ -59,10 +56,7 @@ export interface ToolQuestion {
   };
 }
 
-/**
- * Why there is no decision. "unanswered": the call had to be answered before the person replied. "closed": the client
- * closed the question.
- */
+/** Why there is no decision. "unanswered": the call was answered first. "closed": the client closed the question. */
 export type Undecided = "unanswered" | "closed";
 
 export interface UndecidedAnswer {
@@ -87,15 +81,9 @@ export interface ToolFacts {
 export interface ToolDefinition<Input extends z.ZodObject = z.ZodObject> extends ToolFacts {
   /** Returns the strict schema of the arguments. Created at the first call, so that the server starts fast. */
   readonly input: () => Input;
-  /**
-   * Returns the schema of the structured answer. It must accept the answer to a failed call as well: `{environment,
-   * error}`.
-   */
+  /** Returns the schema of the structured answer. It must accept that of a failed call: `{environment, error}`. */
   readonly output: () => z.ZodObject;
-  /**
-   * Handles a call. It may throw a ToolError, an ApiError or an UnsupportedEventError, each of which the server turns
-   * into an answer.
-   */
+  /** Handles a call. May throw a ToolError, an ApiError or an UnsupportedEventError. They become answers. */
   readonly handler: (input: z.output<Input>, context: ToolContext) => Promise<ToolOutcome>;
 }
 
@@ -134,9 +122,7 @@ export class ToolError extends Error {
   }
 }
 
-/**
- * Returns a function that calls `make` once and returns the same value each time, even if that is a rejected promise.
- */
+/** Returns a function that calls `make` once and always returns its value, even if that is a rejected promise. */
 export function once<Value>(make: () => Value): () => Value {
   let made: { readonly value: Value } | undefined;
   return () => {
@@ -167,10 +153,7 @@ export function failureAnswer(
   };
 }
 
-/**
- * Where event tests run: an event API that gets their events, and the sandbox behind it, which shows what became of the
- * events.
- */
+/** Where event tests run: an event API, and the sandbox behind it, which shows what became of the events. */
 export interface TestBench {
   /** Returns the address of the sandbox. Starts the sandbox if it belongs to this process. */
   readonly url: () => Promise<string>;
@@ -236,20 +219,14 @@ export interface ToolServices {
   readonly maxDeletes: number;
   /** How long the finished runs of a caller are stored, in days, and how many of them. */
   readonly keep: { readonly days: number; readonly runs: number };
-  /**
-   * The maximum share of a targeting's options, in percent, that one plan may change or delete. A plan that exceeds it
-   * is not applied.
-   */
+  /** The maximum share of a targeting's options, in percent, that one plan may change or delete. */
   readonly maxChangePercent: number;
   /**
    * The address of the management API, or a fixed word for a sandbox inside this process. A plan can be applied only at
    * the address for which it was made.
    */
   readonly apiUrl: string;
-  /**
-   * The absolute paths of the folders that `file` and `saveTo` may use. Over HTTP, they are those of the caller's
-   * token.
-   */
+  /** The absolute paths of the folders that `file` and `saveTo` may use. Over HTTP: those of the caller's token. */
   readonly allowedDirs: readonly string[];
   readonly maxLineBytes: number;
   readonly clock: Clock;
@@ -272,21 +249,13 @@ export interface ToolContext extends ToolServices {
    * the name of the file in the call.
    */
   readonly requested?: Requested;
-  /**
-   * When the call arrived, in milliseconds since 1970. In protocol version 2026-07-28, a person's reply to a question
-   * is a new call.
-   */
+  /** When the call arrived, in ms since 1970. In protocol version 2026-07-28, a person's reply is a new call. */
   readonly arrivedAt: number;
   /** Reports progress. `total` is undefined if it is unknown. Absent if the client did not ask for progress. */
   readonly progress?: (done: number, total: number | undefined, message: string | undefined) => void;
-  /**
-   * Called with `rest`, which resolves when the run of this call ends. The run may go on after the call was answered.
-   */
+  /** Called with `rest`, which resolves when the run of this call ends, perhaps after the answer. */
   readonly goesOn?: ((rest: Promise<unknown>) => void) | undefined;
-  /**
-   * Returns the folders that the client offers (roots) and that may be used. Absent if it offers none or they are
-   * ignored.
-   */
+  /** Returns the folders that the client offers (roots) and that may be used. Absent if there are none. */
   readonly roots?: (() => Promise<readonly string[]>) | undefined;
   readonly signal: AbortSignal;
   readonly canAsk: () => boolean;
@@ -297,10 +266,7 @@ export interface ToolContext extends ToolServices {
   readonly opens?: (runId: string, context: ToolContext) => Promise<"asked" | "page" | "view">;
   /** Whether the client shows the run of this call in a view in which a person may decide. */
   readonly inView?: boolean;
-  /**
-   * Whether the client follows the run as a task. The call is then answered once the run is stored, without waiting for
-   * its end.
-   */
+  /** Whether the client follows the run as a task. The call is then answered as soon as the run is stored. */
   readonly asTask?: boolean;
   /** The reply to a question that the tool asked before. Absent if it did not ask. */
   readonly reply?: Reply;

@@ -28,10 +28,7 @@ import { sendingOf, undefinedIfLate } from "./apis.ts";
 import { LEAST_READ_MS, type ToolContext, ToolError } from "./define-tool.ts";
 import { eventsAt, originalItemsOf } from "./original-items.ts";
 
-/**
- * Throws a ToolError if one of the events was sent recently and its result is unknown, because it could then count
- * twice.
- */
+/** Throws a ToolError if one of the events was sent recently with an unknown result, as it could count twice. */
 export async function checkNotSentWithoutResult(planned: PlannedEvents, context: ToolContext): Promise<void> {
   if (planned.onUnknown === "resend") return;
   const sent = await sendingOf(context).sentWithoutResult(planned, context.caller);
@@ -199,10 +196,7 @@ function uncertainOf(state: EventRunState): number {
   return uncertain.reduce((sum, { count }) => sum + count, 0);
 }
 
-/**
- * If no more events than this would fail, and they did not come from a file, the answer names all of them. So it needs
- * no next step that shows them.
- */
+/** If at most this many events would fail and they are not from a file, the answer names all of them. */
 const MOST_EXAMPLES = 20;
 
 interface Sending {
@@ -230,9 +224,7 @@ export function eventDryRunReport({ header, state }: EventRun, context: ToolCont
   return { nextSteps: dryRunOfEventsSteps(about, state, context) };
 }
 
-/**
- * Throws a ToolError if a run is a dry run of events. `cannot`: what is not possible with it, as words for the message.
- */
+/** Throws a ToolError if a run is a dry run of events. `cannot`: what is not possible with it, in words. */
 export function checkNoEventDryRun(run: Run, cannot: string): void {
   if (!isEventRun(run) || !run.header.dryRun) return;
   throw new ToolError(
@@ -307,10 +299,7 @@ function withUids(failure: SummarizedFailure, uidOf: UidOf): SummarizedFailure {
   return uids.length === 0 ? failure : { ...failure, uids: [...new Set(uids)] };
 }
 
-/**
- * Returns the first results of a run of events. For a single event, only its outcome, because the caller knows the
- * event.
- */
+/** Returns the first results of a run of events. For a single event, which the caller knows, only its outcome. */
 function firstResults(
   state: EventRunState,
   { tool, status }: Pick<ReportedRun, "tool" | "status">,

@@ -42,10 +42,7 @@ const MAX_PLANS = 100;
 
 type KnownPlans = Map<string, NotAllowed | undefined>;
 
-/**
- * Returns the function that checks, before a run is executed, whether the settings and the current rights of the run's
- * caller allow the run's changes.
- */
+/** Returns the function that checks before a run whether the settings and its caller's current rights allow it. */
 export function executionGuard(parts: GuardParts): MayExecute {
   const plans: KnownPlans = new Map();
   return async (run) => {
@@ -187,10 +184,7 @@ const MAX_KNOWN = 100_000;
 /** The options that are known to belong to an allowed targeting, for each list of allowed targetings. */
 const known = new WeakMap<readonly string[], Set<string>>();
 
-/**
- * Throws a ToolError if the settings do not allow the call to change one of its targetings. `bytes`: the content of its
- * file.
- */
+/** Throws a ToolError if the settings do not allow changing one of the targetings. `bytes`: the file of the call. */
 export async function checkAllowed(
   call: WriteCall,
   bytes: ByteSource | undefined,

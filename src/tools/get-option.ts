@@ -63,10 +63,7 @@ export const getOption = {
 
 const position = z.strictObject({ at: z.int().min(0).max(LIMITS.getOffset.value), seen: z.string().optional() });
 
-/**
- * Returns a page of an option's Context IDs, saves all of them to a file, or compares them with those of another
- * option.
- */
+/** Returns a page of an option's Context IDs, saves all of them, or compares them with those of another option. */
 export async function readOption(
   { limit, cursor, saveTo, delimiter, compareWith, detail, ...given }: GetOption,
   context: ToolContext,

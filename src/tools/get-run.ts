@@ -140,17 +140,12 @@ async function showRun(runId: string, query: Asked, context: ToolContext): Promi
   return renderReport({ ...withShort(fitting.length), results: fitting, page: { cursor, matching: wanted.length } });
 }
 
-/**
- * Returns the note that a page has fewer rows than the call requested. `all`: the call or the resource with all rows.
- */
+/** Returns the note that a page has fewer rows than requested. `all`: the call or the resource with all rows. */
 function fewerNote(shown: number, requested: number, all: string): string {
   return `${thousands(shown)} of the ${thousands(requested)} requested rows are shown, because an answer holds no more. All of them: ${all}`;
 }
 
-/**
- * Returns the call that saves all rows of a run as a sheet. If no sheet has all of them, returns the address of the
- * resource that does.
- */
+/** Returns the call that saves all rows of a run as a sheet or, if none has all, the address of the resource. */
 function allRowsOf(run: Run, outcome: Asked["outcome"], hasRejects: boolean, { allowedDirs }: ToolContext): string {
   const { runId } = run.header;
   const found = sheetRunOf(run);
@@ -190,10 +185,7 @@ const MAX_WITH_INPUT = 50;
 const CURSOR_LETTERS = 110;
 const HEADING_TOKENS = 40;
 
-/**
- * Returns a row of the answer. If it shows the input of an event, fields of the result that repeat the input are
- * omitted.
- */
+/** Returns a row of the answer. With the input of an event, fields of the result that repeat it are omitted. */
 function rowOf(
   result: ObjectResult,
   input: unknown,
@@ -254,10 +246,7 @@ export async function recentRuns(context: ToolContext): Promise<readonly RunRow[
   return runs;
 }
 
-/**
- * Returns whether a run is a dry run that was not applied. Lists only show these if the caller asks for the status
- * `planned`.
- */
+/** Returns whether a run is a dry run that was not applied. Lists only show these for the status `planned`. */
 export function isDryRun({ status, tool }: { readonly status: string; readonly tool: string }): boolean {
   return status === "planned" && tool !== "plan_targeting" && tool !== "undo_run";
 }

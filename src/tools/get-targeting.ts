@@ -118,10 +118,7 @@ async function readOne(
   }
 }
 
-/**
- * Lists the seen targetings whose names contain the given text. Undefined if the text is the name of a targeting, or if
- * no name contains it.
- */
+/** Lists the seen targetings whose names contain a text. Undefined if it is a whole name, or if none contains it. */
 async function withPart(
   { targetingId, targetingName }: TargetingReference,
   { environment, memory }: ToolContext,
@@ -166,9 +163,7 @@ interface CountedSoFar {
   readonly cursor?: string;
 }
 
-/**
- * Counts the options of a targeting. When the call must be answered, returns a cursor with which the next call goes on.
- */
+/** Counts the options of a targeting. If one call is too short, returns a cursor with which the next one goes on. */
 export function summaryOf(
   targetingId: string,
   given: string | undefined,

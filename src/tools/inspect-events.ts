@@ -88,10 +88,7 @@ export const inspectEvents = {
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
 const LOOKED_AT = 100_000;
-/**
- * A position after the last user, so that the next page names no users. At most LOOKED_AT events are checked, so there
- * are at most as many users.
- */
+/** A position after the last user: at most LOOKED_AT events are checked, so there are at most as many users. */
 const AFTER_ALL_USERS = LOOKED_AT;
 
 /** Returns the events that a sandbox received, with the results of the checks. */
@@ -147,10 +144,7 @@ async function inspection(given: InspectInput, context: ToolContext): Promise<To
 
 const MAX_UNSUPPORTED_SHOWN = 5;
 
-/**
- * Returns facts, texts and notes about the events. `matching`: the events with the requested name and verdict;
- * undefined if the call requests neither.
- */
+/** Returns facts, texts and notes. `matching`: the events with the requested name and verdict, if any is requested. */
 function checkedOf(
   arrived: readonly SandboxEvent[],
   matching: readonly SandboxEvent[] | undefined,

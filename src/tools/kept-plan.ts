@@ -111,10 +111,7 @@ export async function stepsOfPlan(
   return steps.find((some, at) => some.length > 0 || !isApplicable(plans[at] ?? document.plan)) ?? [];
 }
 
-/**
- * Returns the next steps for a plan. None if it exceeds only limits of the settings: the texts of these limits say what
- * to do.
- */
+/** Returns the next steps for a plan. None if it exceeds only limits of the settings, whose texts say what to do. */
 function nextStepsOf(
   plan: StatePlan,
   runId: string,
@@ -136,9 +133,7 @@ function fixSteps({ conflicts, problems }: StatePlan): readonly string[] {
   return [`resolve ${what} as said above, and make the same call of plan_targeting again`];
 }
 
-/**
- * Returns the step that makes a new base. A plan with that base overwrites what others have changed since the old one.
- */
+/** Returns the step that makes a new base, with which a plan overwrites what others have changed. */
 function renewSteps(
   { targeting: { _id }, conflicts, drift }: StatePlan,
   runId: string,

@@ -46,10 +46,7 @@ interface LimitsMet {
   readonly isProject: boolean;
 }
 
-/**
- * Returns notes about limits that stopped a run: the limit, how much is stored now, how much more fits, and what was
- * applied.
- */
+/** Returns notes about limits that stopped a run: the limit, what is stored, how much more fits, what was applied. */
 export async function limitNotes(run: ChangeRun, context: ToolContext): Promise<readonly string[]> {
   const met = await limitsMet(run, context);
   return [...limitPlace(met), ...met.targetings.flatMap(targetingWords), ...optionsWords(met), ...projectWords(met)];
@@ -98,10 +95,7 @@ function holdsWords({ contextIds, bytes, limit }: FullOption): string {
   return `${holds}, with ${number(bytes)} of at most ${number(mostBytes)} bytes: ${fitWords(mostBytes - bytes, " bytes")}`;
 }
 
-/**
- * Returns what is known about the limit of the project. The service cannot list targetings, so only a part of the
- * project is known.
- */
+/** Returns what is known about the limit of the project. The service cannot list all its targetings. */
 function projectWords({ isProject, targetings }: LimitsMet): readonly string[] {
   if (!isProject) return [];
   const limit = LIMITS.projectContextIds.value;

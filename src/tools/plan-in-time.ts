@@ -46,10 +46,7 @@ export async function planNowOrInBackground<Made extends object>(
   return reportRun(await changes.planLater(unfinished, { plan: plan.then(work.textOf), stop }, earlier), context);
 }
 
-/**
- * Returns the answer about a new plan. If the settings do not allow this server to change the plan's targetings, says
- * so.
- */
+/** Returns the answer about a new plan. If the settings do not allow this server to apply it, says so. */
 export async function newPlanAnswer(
   document: PlanDocument,
   header: ChangeHeader,

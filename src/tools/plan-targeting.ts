@@ -311,10 +311,7 @@ function withNotes(answer: ToolAnswer, notes: readonly string[]): ToolAnswer {
   return { ...answer, structured: { ...structured, notes }, text: lines.join("\n") };
 }
 
-/**
- * Reads the base that the call names, or else the one next to the file. With `byName`, the latter is of another
- * targeting, so it is not read.
- */
+/** Reads the base that the call names, or else the one next to the file, unless the file is of another targeting. */
 async function baseOf(
   { file, base, byName }: DesiredArguments,
   context: Pick<ToolContext, "allowedDirs" | "roots">,

@@ -116,10 +116,7 @@ export async function* resultSheet(
   yield* writtenSheet({ name, above, rows: resultRows(source, form) }, form);
 }
 
-/**
- * Returns whether a row is wanted. `failed` includes rows that were not applied because another row failed: all of them
- * are sent again together.
- */
+/** Returns whether a row is wanted. `failed` includes rows that need a failed one: they are sent again together. */
 function isWanted({ result, needsFailed = false }: RowResult, wanted: string, only: Standing | undefined): boolean {
   return result === wanted || (only === "failed" && needsFailed);
 }
@@ -284,10 +281,7 @@ async function savedFailedRows(
   };
 }
 
-/**
- * Saves the sheet of a run with the result of each row, or only the rows with one outcome. If the file of the run is no
- * sheet, saves its failed rows.
- */
+/** Saves the sheet of a run with all results or those of one outcome or, without a sheet, the failed rows. */
 export async function savedResults(
   run: Run,
   { saveTo, delimiter, outcome: only }: SaveArguments & { readonly outcome?: Standing | undefined },

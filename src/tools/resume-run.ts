@@ -297,10 +297,7 @@ async function reportResumed(decision: Run, runId: string, context: ToolContext)
   return reportRun(await context.runs.find(runId), context, [], { approval, alwaysReportsApproval: true });
 }
 
-/**
- * Returns the answer if nobody decided. If only the call had to be answered first, a later approval still resumes the
- * run.
- */
+/** Returns the answer if nobody decided. If only the call had to be answered, a later approval resumes the run. */
 async function undecided(run: ChangeRun, why: Undecided, context: ToolContext): Promise<UndecidedAnswer> {
   const { runId } = run.header;
   const answer = renderReport({
@@ -320,10 +317,7 @@ const kept = z.object({ given: z.record(z.string(), z.unknown()) });
 const made = z.object({ kind: z.literal("targeting-mcp-plan") });
 const undoArguments = z.object({ runId: z.string() });
 
-/**
- * Makes a plan again if the server stopped while it made the plan. If the plan was made already, only stores what is
- * missing.
- */
+/** Makes a plan again if the server stopped meanwhile. If the plan was made already, only stores what is missing. */
 export async function resumePlanning(header: ChangeHeader, context: ToolContext): Promise<ToolAnswer> {
   const text = await textOf(context.runs.part(header.runId, "input"));
   const value = parseJson(text);

@@ -252,10 +252,7 @@ export async function runApprovedTests(
   if (place !== undefined) await saveFile(place, [junitXml(report, `event tests ${suiteId}`)]);
 }
 
-/**
- * The digest in the confirmation tokens for event tests. It is the same for all tests, because the run ID in the token
- * identifies the tests.
- */
+/** The digest in the confirmation tokens for all event tests. The run ID in a token identifies the tests. */
 const LIVE_TESTS = "live tests";
 
 async function confirmed(token: string, given: RunTestsInput, context: ToolContext): Promise<ToolAnswer> {

@@ -55,10 +55,7 @@ type Taken = "removed" | "notRemoved" | "unknown";
 
 const keptRow = z.object({ _id: z.string().optional(), name: z.string().optional() });
 
-/**
- * Returns a function that says whether a run has removed what a line contains. The run stored these lines before it
- * removed anything.
- */
+/** Returns a function that says whether a run has removed what a line holds. Lines are stored before the removal. */
 async function takenBy(state: RunState, former: AsyncIterable<Uint8Array>): Promise<(line: string) => Taken> {
   const byId = takenById(state);
   const byName = new Map<string, Set<Taken>>();

@@ -39,10 +39,7 @@ import { effectOf, endIfExpired } from "./write/waiting.ts";
 
 const RESULTS_READ = 50;
 
-/**
- * Returns a run of the caller. Throws a ToolError if the caller has no run with this ID, or a DamagedRunError if it
- * cannot be read.
- */
+/** Returns a run of the caller. Throws a ToolError if there is none, or a DamagedRunError if it cannot be read. */
 export async function ownRun(
   runId: string,
   { runs, caller, clock }: Pick<ToolContext, "runs" | "caller" | "clock">,
@@ -133,10 +130,7 @@ async function notesOfLimits(run: Run, report: ReportedRun, context: ToolContext
   return limitNotes(run, context);
 }
 
-/**
- * Returns the data for the report of a run. If the need for approval was found only after the call had been answered,
- * the report asks for it.
- */
+/** Returns the data for the report of a run. Asks for approval if the need for it was found after the answer. */
 export async function reportOf(run: Run, context: ToolContext, reader?: Reader): Promise<ReportedRun> {
   const blocked = mayGoOn(run) ? await context.runs.refusal(run) : undefined;
   const report = { ...reported(run, context.environment, reader), ...(blocked && { blocked }) };

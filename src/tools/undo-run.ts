@@ -81,16 +81,10 @@ function goneNote(ids: readonly string[]): readonly string[] {
       ];
 }
 
-/**
- * Where to look for later changes: how many of the caller's latest runs are listed, and how many of these are read at
- * most.
- */
+/** Where to look for later changes: how many of the caller's latest runs are listed and read at most. */
 const LATER_RUNS = { listed: 100, read: 10 } as const;
 
-/**
- * Returns a note about the caller's later runs that prevent a part of an undo. If they are undone first, this part can
- * be undone as well.
- */
+/** Returns a note about the caller's later runs that must be undone before a part of this undo is possible. */
 async function laterRunsNote(
   undoes: string,
   { rows }: Pick<PlannedUndo, "rows">,
@@ -175,10 +169,7 @@ async function undoPlanOf(runId: string, context: ToolContext) {
 
 interface Undoable {
   readonly doneByRun: () => Promise<Done>;
-  /**
-   * The ID of the run that is undone. Only set if it is not the requested run, but a later one that made the changes of
-   * that run again.
-   */
+  /** The run that is undone. Only set if it is a later run that made the changes of the requested one again. */
   readonly undoes?: string;
   readonly notes?: readonly string[];
   /** The error to throw if nothing is left to undo. Only set if the requested run was undone before. */

@@ -43,10 +43,7 @@ const input = () => {
   });
 };
 
-/**
- * Returns the options that have one of these Context IDs, with what to remove from each, and a note about Context IDs
- * that no option has.
- */
+/** Returns the options with one of these Context IDs, and a note about those that no option has. */
 async function removals(contextIds: readonly string[], targetingId: string | undefined, context: ToolContext) {
   if (targetingId === undefined) {
     throw new ToolError("removeEverywhere was given without a targeting", "Give targetingId (or targetingName) too.");
@@ -120,10 +117,7 @@ interface ListedItems<Item> {
   readonly notes: readonly string[];
 }
 
-/**
- * Adds the Context IDs in the files that items name to these items. Throws a FileError for a line that a spreadsheet
- * has damaged.
- */
+/** Adds the Context IDs in the files of items to these items. Throws a FileError for a damaged line. */
 async function withListedContexts<Item extends ListFiles & Lists>(
   items: readonly Item[],
   context: Pick<ToolContext, "allowedDirs" | "roots" | "maxLineBytes">,

@@ -17,10 +17,7 @@ export interface EventWorld {
   readonly retryBudgetMs: number;
   /** Returns the sentence for a reason. The file of failed rows contains it. */
   readonly words: (reason: Reason) => string | Promise<string>;
-  /**
-   * Looks up the verdict on an event that the service accepted. Absent for a live service, which does not show
-   * verdicts.
-   */
+  /** Looks up the verdict on an accepted event. Absent for a live service, which does not show it. */
   readonly observe?: (event: unknown) => Promise<Verdict | undefined>;
 }
 
@@ -79,10 +76,7 @@ export async function sendPending(run: DrivenEvents, world: EventWorld): Promise
   run.progress();
 }
 
-/**
- * Yields the events that have no outcome yet. Records events that are read for the first time, and records rows that
- * are not events as failed.
- */
+/** Yields the events without an outcome. Records those that are read for the first time, and rows without an event. */
 async function* remainingEvents(
   { header: { runId, call }, state, part }: DrivenEvents,
   { record, now }: { readonly record: (entry: EventEntry) => void; readonly now: () => number },
@@ -199,10 +193,7 @@ async function sleepUntilAborted(stopped: AbortSignal, clock: Clock, ms: number)
 
 type Settled = Extract<EventEntry, { readonly t: "settled" }>;
 
-/**
- * Returns whether an entry only says that an event was accepted at the first attempt. Such entries can be written as
- * one, which saves space.
- */
+/** Returns whether an entry only says that an event was accepted at once. Such entries are written as one. */
 function isSimplyAccepted(entry: EventEntry): entry is Settled {
   if (entry.t !== "settled" || entry.outcome !== "succeeded" || entry.attempts !== 1) return false;
   return entry.verdict === undefined && entry.maybeTwice === undefined && entry.reason === undefined;
@@ -216,10 +207,7 @@ const RENEW_AFTER_MS = SEND_WINDOW_MS / 2;
  */
 const HELD_BACK_TRIES = 10;
 
-/**
- * Sends events only while this process holds the lease of the run. If the lease was lost, `track` throws a
- * LeaseLostError.
- */
+/** Sends events only while this process holds the lease of the run. Otherwise, `track` throws a LeaseLostError. */
 export function fencedEvents(api: EventApi, lease: Turn, monotonic: () => number): EventApi {
   let renewing: { readonly since: number; readonly intent: Promise<Intent> } | undefined;
   const renewed = async (): Promise<Intent> => {

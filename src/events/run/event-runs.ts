@@ -61,10 +61,7 @@ export interface EventDryRun {
   readonly state: EventRunState;
 }
 
-/**
- * An earlier run that sent some of the same events, with an unknown result. `indexes` are the positions of these events
- * in the new call.
- */
+/** An earlier run that sent some of the same events, with an unknown result. `indexes`: their positions in the call. */
 export interface SentWithoutResult {
   readonly runId: string;
   readonly indexes: readonly number[];
@@ -79,10 +76,7 @@ export class EventRuns {
     this.runs = new KindRuns(eventKind(context), context);
   }
 
-  /**
-   * Starts a run in the background. If the run of an identical call is still executed, returns that one, because hosts
-   * repeat calls.
-   */
+  /** Starts a run in the background, or returns that of an identical call, because hosts repeat calls. */
   start(planned: PlannedEvents, caller: string): EventRun {
     const { source, items } = planned;
     const call = callOf(planned);
@@ -144,10 +138,7 @@ export class EventRuns {
     return isRecent ? { ended: { runId, status: rest.status, open: false } } : before;
   }
 
-  /**
-   * Sends one event. If a recent identical call has sent it with an unknown result, returns the run of that call
-   * instead.
-   */
+  /** Sends one event. If an identical call just sent it with an unknown result, returns the run of that call. */
   async sendOne(planned: PlannedEvents, caller: string): Promise<EventRunOfCall> {
     const fingerprint = this.runs.fingerprint(callOf(planned), caller);
     return this.#context.store.withCallLock(fingerprint, async () => {
@@ -242,9 +233,7 @@ export class EventRuns {
     return driven && { run: driven, repeat: "attached" };
   }
 
-  /**
-   * Ends a run whose process ended before it knew the result of its event. The result becomes unknown. Nothing is sent.
-   */
+  /** Ends a run whose process ended before it knew the result of its event, which becomes unknown. */
   async #endOf(run: EventRun): Promise<EventRun> {
     if (run.status() !== "interrupted" || resendsUnknown(run.header.call, run.state)) return run;
     return (await this.runs.resume(run.header.runId)) ?? run;
@@ -310,10 +299,7 @@ function beginOf({ items, skipped = 0 }: EventCounts, at: number): EventEntry {
 
 const NO_ROWS = { message: "there are no events to send", remedy: "Give at least one event, or a file with rows." };
 
-/**
- * Records the first entry of a run after its events are counted. A file that is empty or cannot be read counts as one
- * failed event.
- */
+/** Records the first entry of a run after its events are counted. A file without events counts as one failed event. */
 async function begin(
   run: RunExecution<EventCall, EventEntry, EventRunState>,
   counting: Promise<EventCounts>,
@@ -376,10 +362,7 @@ async function restoreBeginEntry({
   return counts.items > 0 ? beginOf(counts, createdAt) : undefined;
 }
 
-/**
- * Returns entries for the events that the journal announced before a crash, and for which it has no answer. Their
- * result becomes unknown.
- */
+/** Returns entries that make the results unknown of events that were announced before a crash and not answered. */
 function entriesAfterCrash(state: EventRunState): readonly EventEntry[] {
   const lost = { t: "settled", outcome: "unknown", reason: ANSWER_LOST, attempts: 1, afterCrash: true } as const;
   return state.lost().map((object) => ({ ...lost, object, at: state.updatedAt }));
@@ -403,10 +386,7 @@ async function failedRowsOf(
   return rejectedRows(bytes, file, rowsOfEvents(kept), { failed: failedRows(state), words });
 }
 
-/**
- * Called when a run has ended. Removes stored events that are no longer needed, and stores the failed rows with their
- * reasons.
- */
+/** Called when a run has ended. Removes events that are no longer needed, and stores the failed rows with reasons. */
 async function finish(
   { header, state, part, keep }: RunAccess<EventCall, EventRunState>,
   words: EventWorld["words"],

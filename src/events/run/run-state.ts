@@ -61,10 +61,7 @@ const eventVerdict = z.object({
 export const eventEntry = z.discriminatedUnion("t", [
   z.object({ t: z.literal("begin"), items: z.number(), skipped: z.number().exactOptional(), at }),
   z.object({ t: z.literal("events"), objects: z.array(reportedObject), at }),
-  /**
-   * The events that are sent next. If the process crashes before it records the outcome of one, that outcome is
-   * unknown.
-   */
+  /** The events that are sent next. After a crash, the outcome of those without one is unknown. */
   z.object({ t: z.literal("leave"), objects: z.array(object), at }),
   /** The predicted verdict on an event of a dry run, or the sandbox's verdict on an event that was sent. */
   z.object({ t: z.literal("predicted"), object, verdict: eventVerdict.exactOptional(), at }),
@@ -84,10 +81,7 @@ export const eventEntry = z.discriminatedUnion("t", [
   }),
   z.object({ t: z.literal("accepted"), objects: z.array(object), at }),
   stopEntry.extend({ waitedMs: z.number() }),
-  /**
-   * The run was resumed. It sends the events that were not applied, and with `resend` also those with an unknown
-   * result.
-   */
+  /** The run was resumed. It sends events that were not applied and, with `resend`, those with unknown results. */
   z.object({ t: z.literal("resume"), resend: z.boolean(), at }),
 ]);
 export type EventEntry = Fixed<z.output<typeof eventEntry>>;
@@ -122,9 +116,7 @@ export class EventRunState implements RunView<EventEntry> {
   readonly #left = new Set<number>();
   /** Events that are sent again, although the service may already have recorded them. */
   readonly #doubted = new Set<number>();
-  /**
-   * Events that were sent, but have neither succeeded nor failed. Each further request for one counts as a repetition.
-   */
+  /** Events that were sent, but have no clear outcome. Each further request for one is a repetition. */
   readonly #tried = new Set<number>();
   readonly #verdicts = new VerdictKinds();
   readonly #counts: { -readonly [Field in keyof Counts]: Counts[Field] } = { ...NO_COUNTS };
@@ -226,10 +218,7 @@ export class EventRunState implements RunView<EventEntry> {
     else this.#reasons.set(object, reason);
   }
 
-  /**
-   * Gives every event without an outcome one: unknown if an earlier attempt may have been recorded, otherwise not
-   * applied.
-   */
+  /** Gives events without an outcome one: unknown if they may have been recorded, otherwise not applied. */
   #stop(cause: StopCause, reason: Reason | undefined): void {
     this.stopped = { cause };
     for (const [object, standing] of this.#standing.entries()) {

@@ -97,10 +97,7 @@ export function rowsOfEvents({ mend }: Pick<KeptEvents, "mend">): RowShape<Event
   return mend ? correctingEventRows : eventRows;
 }
 
-/**
- * Yields the events in batches, as the caller wrote them. With autocorrect, the names of columns are corrected, but not
- * those in events.
- */
+/** Yields the events in batches, as the caller wrote them. Autocorrect corrects only the names of columns. */
 export async function* readUncorrected({ kept, bytes }: EventSource): AsyncGenerator<readonly SourceEvent[]> {
   if (kept.file !== undefined) {
     const shape = rowsOfEvents(kept);
@@ -137,10 +134,7 @@ function correctedColumns({ names, cells }: SheetHeader): readonly CorrectedColu
   });
 }
 
-/**
- * Returns what reports show of an event. The user's identifier is replaced by a hash, which is also all that the
- * service stores.
- */
+/** Returns what reports show of an event. A hash replaces the user's identifier, as in the service. */
 export function objectOf({ index, line, event, mended }: SourceEvent): ReportedObject {
   const corrections = mended?.slice(0, MAX_STORED_CORRECTIONS).map((one) => one.slice(0, MAX_CORRECTION_LENGTH));
   const place = { index, ...(line !== undefined && { line }), ...(corrections && { mended: corrections }) };
@@ -295,15 +289,10 @@ const correctingEventRows: RowShape<EventRow> = {
   spelt: (name) => itemColumn(name) ?? closestSpelling(name, EVENT_COLUMNS) ?? synonymOf(name, EVENT_COLUMNS),
 };
 
-/**
- * Kinds of damage that do not matter here, because titles and product names may look like that without being damaged.
- */
+/** Kinds of damage that do not matter here: titles and product names may look like that. */
 const HARMLESS: readonly string[] = ["truth", "date", "apostrophe", "quoted", "bullet", "wide", "invisible"];
 
-/**
- * Kinds of damage that change an ID into another form of a number, such as 1.2E+5. In a parameter that is a number,
- * such a cell is not damaged.
- */
+/** Kinds of damage that make a number such as 1.2E+5 of an ID. In a parameter that is a number, they are no damage. */
 const NUMERIC: readonly string[] = ["scientific", "decimal"];
 
 /** Returns a reason if a spreadsheet or another program has probably changed a cell. */

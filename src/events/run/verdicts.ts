@@ -56,18 +56,12 @@ export class VerdictKinds {
     this.#kindOf[object] = verdict === undefined ? this.#plain : this.#numberOf(verdict);
   }
 
-  /**
-   * Returns the predicted verdict on an event. Undefined if the event is recorded without findings, or has no verdict
-   * yet.
-   */
+  /** Returns the predicted verdict on an event. Undefined without one, or without findings. */
   predictionOf(object: number): Prediction | undefined {
     return this.#kinds[(this.#kindOf[object] ?? 0) - 1]?.prediction;
   }
 
-  /**
-   * Returns groups of events with the same verdict: first uncertain ones, then events that are not sent, then recorded
-   * ones.
-   */
+  /** Returns groups of events with the same verdict: uncertain ones, those not sent, then recorded ones. */
   groups(): readonly VerdictGroup[] {
     const groups = this.#kinds.map(({ verdict, isOfFirst }) => {
       const objects: number[] = [];
@@ -141,10 +135,7 @@ type SettlementReason = "refused" | keyof typeof CODES;
 export interface EventSettlement {
   readonly outcome: EventOutcome;
   readonly predicted: Validation;
-  /**
-   * The verdict that the service's answer proves. Absent after `ok`, because the service also answers `ok` to events
-   * that it ignores.
-   */
+  /** The verdict that the answer proves. Absent after `ok`, which ignored events get as well. */
   readonly observed?: Verdict;
   readonly reason?: SettlementReason;
   readonly statusCode?: number;
@@ -199,10 +190,7 @@ export function settleByError({ predicted, count, lost }: Attempts, error: ApiEr
 
 const RUN_ENDING_KINDS: readonly RejectionKind[] = ["unauthorized", "forbidden", "wrongRoute", "redirect", "foreign"];
 
-/**
- * Returns the end of the run if an error concerns all events, such as an invalid key. Undefined if other events may
- * still succeed.
- */
+/** Returns the end of the run if an error concerns all events, such as an invalid key. Otherwise undefined. */
 export function runEndOf(error: ApiError): RunEnd | undefined {
   if (error.effect !== "rejected" || !RUN_ENDING_KINDS.includes(error.kind)) return undefined;
   return { kind: error.kind, statusCode: error.statusCode, problem: problemOf(error) };
@@ -268,17 +256,12 @@ export function endReason({ kind, statusCode, problem }: RunEnd): Reason {
   return { code, detail, ...(statusCode !== undefined && { statusCode }) };
 }
 
-/**
- * Returns a rule with its path, but without indexes in `items`. So equal mistakes in different items get the same text.
- */
+/** Returns a rule with its path without indexes, so that equal mistakes in different items get the same text. */
 function ruleAt({ rule, path }: { readonly rule: string; readonly path: string }): string {
   return `${rule} ${path.replaceAll(/\[\d+\]/g, "[]")}`.trim();
 }
 
-/**
- * How many of the newest events in the sandbox are searched for the one that was sent. Others may arrive at the same
- * time.
- */
+/** How many of the newest events in the sandbox are searched for one that was sent: others may arrive as well. */
 const LOOKED_AT = 50;
 /** The longest `uid` in an address. Servers may refuse longer addresses. */
 const LONGEST_UID = 512;

@@ -120,10 +120,7 @@ function quoted(text: string): string {
 
 const PROCESSES = "node:child_process";
 
-/**
- * Returns a Vitest file that sends every event and compares the answers. It starts a sandbox unless the environment has
- * an address.
- */
+/** Returns a Vitest file that sends every event and compares the answers. Without an address, it starts a sandbox. */
 export function emitVitest(suite: EventSuite): string {
   const header = emittedHeader(suite, "Run it with: npx vitest run <this file>");
   return `${header.map((line) => `// ${line}\n`).join("")}import { spawn, spawnSync } from ${JSON.stringify(PROCESSES)};
@@ -162,10 +159,7 @@ describe("the event endpoint", () => {
 `;
 }
 
-/**
- * Code of a Vitest file that starts and stops a sandbox. The sandbox is a child process of npx, so both must be
- * stopped.
- */
+/** Code of a Vitest file that starts and stops a sandbox, which is a child process of npx: both must be stopped. */
 const START_SANDBOX_IN_VITEST = `function startSandbox() {
   const isWindows = process.platform === "win32";
   const sandbox = spawn("npx -y ${SANDBOX_ARGUMENTS}", {

@@ -4,10 +4,7 @@ import { ANSWERS, CASE_KINDS, type EventSuite } from "./suite.ts";
 interface Format {
   readonly fileName: string;
   readonly mimeType: string;
-  /**
-   * Returns the text of the test file. A Playwright test expects events at `sandboxUrl`, unless its environment has
-   * another address.
-   */
+  /** Returns the text of the file. By default, a Playwright test expects events at `sandboxUrl`. */
   readonly emit: (suite: EventSuite, sandboxUrl: string) => Promise<string>;
 }
 
@@ -59,10 +56,7 @@ export function contentsOf({ cases }: EventSuite, format: SuiteFormat): EmittedC
   return { cases: cases.length, byKind: counted(CASE_KINDS, ({ kind }) => kind), byVerdict, byBasis };
 }
 
-/**
- * Returns the text of a test file. A Playwright test expects events at `sandboxUrl`. Other tests start their own
- * sandbox.
- */
+/** Returns the text of a file. A Playwright test expects events at `sandboxUrl`; others start their own sandbox. */
 export function emitSuite(suite: EventSuite, format: SuiteFormat, sandboxUrl: string): Promise<string> {
   return SUITE_FORMATS[format].emit(suite, sandboxUrl);
 }

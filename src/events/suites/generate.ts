@@ -36,10 +36,7 @@ const SEQUENCES = [
 /** The events of each sequence. A suite contains a sequence only if all of its events are chosen. */
 export const SEQUENCE_EVENTS = SEQUENCES.map(({ eventNames }) => eventNames);
 
-/**
- * Generates tests (event-tracking-api 2, 7, 8). The same choice always gives the same tests. Throws an
- * UnsupportedEventError.
- */
+/** Generates tests (event-tracking-api 2, 7, 8), the same for each choice. Throws an UnsupportedEventError. */
 export function generateEventTests(choice: SuiteChoice = {}): EventSuite {
   const seed = choice.seed ?? 1;
   const uid = choice.uid ?? `${TEST_UID_PREFIX}${seed.toString(36)}`;
@@ -300,10 +297,7 @@ function seededRandom(seed: number): () => number {
 const WORDS = ["머그컵", "mug", "티셔츠", "shirt", "신발", "shoes"];
 const CURRENCIES = ["KRW", "USD", "EUR", "JPY"];
 
-/**
- * Returns a sample value of a parameter. It is the same in all events of a suite, so that a cart and a purchase have
- * the same item.
- */
+/** Returns a sample value of a parameter, the same in all events of a suite: a cart and a purchase share the item. */
 function sampleValue(name: string, { type }: Parameter, seed: number): unknown {
   if (type === "items") return [sampleParameters(ITEM_FIELDS, seed), sampleParameters(ITEM_FIELDS, seed + 1)];
   const ownSeed = [...name].reduce((mixed, letter) => Math.imul(mixed, 31) + (letter.codePointAt(0) ?? 0), seed);

@@ -16,10 +16,7 @@ const caseResult = z.object({
   rule: z.string().exactOptional(),
   /** The result of a case. `unobservable`: the answers do not show what the verdict was. */
   status: z.enum(["matched", "mismatched", "unobservable"]),
-  /**
-   * The verdict that was observed. `accepted`: the service answered `ok`, which does not show whether it recorded the
-   * event.
-   */
+  /** The verdict that was observed. `accepted`: after `ok`, which also ignored events get. */
   observed: z.enum([...VERDICTS, "accepted"]).exactOptional(),
   reason: z.enum(["answerLost", "answerNotUnderstood", "notRun"]).exactOptional(),
   /** If the case is mismatched: the rule that decides the verdict on its event. Absent if the event breaks none. */
@@ -45,10 +42,7 @@ export type SuiteReport = Readonly<z.output<typeof suiteReport>>;
 export interface RunSuiteOptions {
   readonly api: EventApi;
   readonly clock: Clock;
-  /**
-   * Returns the sandbox's verdict on an event that was just sent. Absent for a live service, which does not show
-   * verdicts.
-   */
+  /** Returns the sandbox's verdict on an event that was just sent. Absent for a live service. */
   readonly observe?: ((event: Readonly<Record<string, unknown>>) => Promise<Verdict | undefined>) | undefined;
   /** Explains the verdict on an event. The report contains this if the verdict is not the expected one. */
   readonly explain?: (event: unknown) => string | undefined;
@@ -115,10 +109,7 @@ async function runCase(one: EventCase, options: RunSuiteOptions): Promise<CaseRe
   };
 }
 
-/**
- * Returns the observation of an event that decides the result of its case: a mismatch if there is one, or else one
- * without a verdict.
- */
+/** Returns the observation that decides the result of a case: a mismatch, or else one without a verdict. */
 function decisiveObservation(
   expected: Verdict,
   observations: readonly ObservedEvent[],

@@ -26,9 +26,7 @@ const keptSuite: z.ZodType<KeptSuite> = z.object({
   report: suiteReport.exactOptional(),
 });
 
-/**
- * Returns the name under which a caller's planned tests are stored. It keeps them separate from the caller's suites.
- */
+/** Returns the name under which a caller's planned tests are stored, apart from the caller's suites. */
 const plannedOf = (caller: string): string => `planned ${caller}`;
 
 /**

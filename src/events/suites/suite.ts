@@ -66,10 +66,7 @@ export interface ExpectedAnswer {
   readonly message?: string;
 }
 
-/**
- * The answer for each verdict (event-tracking-api 4, 7). The service answers recorded and ignored events in the same
- * way.
- */
+/** The answer for each verdict (event-tracking-api 4, 7), the same for recorded and ignored events. */
 export const ANSWERS = {
   recorded: { statusCode: 200, message: EVENT_MESSAGES.ok },
   ignored: { statusCode: 200 },

@@ -27,9 +27,7 @@ export async function confirmationIn(
   );
 }
 
-/**
- * Throws a ToolError if a token has expired, or if `confirm` is now `strict`, so that tokens are no longer accepted.
- */
+/** Throws a ToolError if a token has expired, or if `confirm` is now `strict`, which accepts no tokens. */
 export function checkCounts({ expiresAt }: Confirmation, { clock, confirm }: ToolContext): void {
   const leftMs = expiresAt - clock.now();
   // If more time is left than a token is ever valid, the clock was ahead when it was issued. Such a token is refused as
@@ -127,9 +125,7 @@ export function mayDecideInView({ confirm, trustViews }: Pick<ToolServices, "con
   return confirm !== "strict" || trustViews;
 }
 
-/**
- * Returns the secret with which a view sends a decision. It is valid only for this run, this effect and this caller.
- */
+/** Returns the secret with which a view sends a decision, valid only for this run, this effect and this caller. */
 export async function decisionFor(about: InView, sealing: Sealing): Promise<NonNullable<ToolAnswer["decision"]>> {
   return { runId: about.runId, secret: (await secretOf(about, sealing)).toString("base64url") };
 }

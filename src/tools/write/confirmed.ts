@@ -83,10 +83,7 @@ async function startConfirmed(
   return answerWithToken(await changes.keep(call, context.caller, bytes, context.requested), plan, context, [changed]);
 }
 
-/**
- * Plans a run. Returns "started" if another call has started it meanwhile: planning may then fail, because the run has
- * already deleted objects.
- */
+/** Plans a run. Returns "started" if another call has started it meanwhile, which can make planning fail. */
 async function plannedOrStarted<P>(
   runId: string,
   { runs }: Pick<ToolContext, "runs">,

@@ -38,15 +38,9 @@ type Channel = Decided["where"];
 export interface Person {
   readonly who: string;
   readonly caller: string;
-  /**
-   * Returns whether this person may decide about a run of another caller. Absent if they may decide only about their
-   * own.
-   */
+  /** Returns whether this person may decide about a run of another caller. Absent if only about their own. */
   readonly approves?: ((run: Pick<RunHeader, "project" | "caller">) => boolean) | undefined;
-  /**
-   * The name of the caller under which this person makes requests. Only set if people may not approve their own
-   * requests.
-   */
+  /** The caller under whose name this person makes requests, if people may not approve their own. */
   readonly except?: string | undefined;
 }
 
@@ -302,10 +296,7 @@ export function isDecidedElsewhere({ page, inView }: Pick<ToolContext, "page" | 
   return inView === true || page?.isOffered() === true;
 }
 
-/**
- * Returns how a request goes on: it is started, or a person is asked in the first channel that is available. In strict
- * mode, a token is no channel.
- */
+/** Returns how a request goes on: it starts, or the first available channel asks. In strict mode, a token is none. */
 export function chooseChannel(
   needsApproval: boolean,
   context: Pick<ToolContext, "confirm" | "canAsk" | "page" | "inView">,
@@ -317,10 +308,7 @@ export function chooseChannel(
   return confirm === "strict" ? "refuse" : "token";
 }
 
-/**
- * Starts a request, asks a person first, or acts on the person's reply. If the effect has changed since the question,
- * asks again.
- */
+/** Starts a request, asks a person first, or acts on the reply. Asks again if the effect has changed since. */
 export async function decided<R>(
   wish: ApprovalRequest<R>,
   context: Pick<ToolContext, "confirm" | "canAsk" | "page" | "inView" | "reply">,

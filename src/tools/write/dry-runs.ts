@@ -81,10 +81,7 @@ export async function dryRunToApply(
   return { answer: answerOf(given, plan, { runId, notes: [note, ...notes] }, context) };
 }
 
-/**
- * Adds a check to planning that goes on after the answer: it rejects with a FileError if the plan differs from the one
- * that the caller saw.
- */
+/** Makes planning that goes on reject with a FileError if the plan differs from the one that the caller saw. */
 function checkWhenPlanned(
   { plan: making, stop }: Planning,
   { header, state: { facts } }: Pick<ChangeRun, "header" | "state">,
@@ -146,10 +143,7 @@ async function planToShow(
   }
 }
 
-/**
- * Stores the plan of a dry run with its digest. The dry run can be applied only if planning it again gives the same
- * digest.
- */
+/** Stores the plan of a dry run with its digest. It can be applied if planning again gives the same digest. */
 async function propose(runId: string, plan: Plan, context: ToolContext): Promise<void> {
   const changes = changesOf(context);
   const stored = await changes.runs.stored(runId);

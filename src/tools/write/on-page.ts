@@ -23,9 +23,7 @@ import { waitWithinCall } from "./planned.ts";
 
 import { effectOf, storedEffect, waitingRun } from "./waiting.ts";
 
-/**
- * Answers with a token if nobody has opened the web page. In strict mode, which accepts no tokens, throws a ToolError.
- */
+/** Answers with a token if nobody has opened the page. In strict mode, without tokens, throws a ToolError. */
 export function tokenInstead(
   effect: string,
   { confirm }: Pick<ToolContext, "confirm">,
@@ -39,10 +37,7 @@ export function tokenInstead(
 }
 
 const PAGE_WAIT_MS = 24 * 3_600_000;
-/**
- * A waiting call checks for a decision after each pause of this many milliseconds. Another process may have stored the
- * decision.
- */
+/** A waiting call checks for a decision, perhaps stored by another process, after each pause of this many ms. */
 const LOOK_MS = 100;
 
 export async function keepWaiting(header: ChangeHeader, plan: Plan, context: ToolServices): Promise<void> {
@@ -60,10 +55,7 @@ export type KeptOnce = <Made>(
   make: (keep: () => Promise<ChangeHeader>) => Promise<Made>,
 ) => Promise<Made | { readonly run: ChangeRun }>;
 
-/**
- * Stores the run of a call and waits for a decision on the web page. If nobody opens the page, returns what `otherwise`
- * returns.
- */
+/** Stores the run of a call and waits for a decision on the page. If nobody opens it, answers as `otherwise` does. */
 export async function decideOnPage(
   once: KeptOnce,
   plan: Plan,
@@ -142,10 +134,7 @@ export async function declinedBefore(
   return { approval: approvalOfRun(before), note: declinedBeforeNote(clock.now() - before.state.updatedAt) };
 }
 
-/**
- * Shows a waiting run on the web page and waits for the decision. If nobody opens the page, returns what `otherwise`
- * returns.
- */
+/** Shows a waiting run on the page and waits for the decision. If nobody opens it, answers as `otherwise` does. */
 async function askOnPage(
   { runId, call: { tool } }: Pick<RunHeader<ToolCall>, "runId" | "call">,
   context: ToolContext,
@@ -183,10 +172,7 @@ async function openedByClient(
   return { ...(await reportedRun(await ownRun(runId, context), context)), opens: runId };
 }
 
-/**
- * Waits for a decision until the call must be answered. If the call is a task, does not wait, because its client asks
- * for the status again.
- */
+/** Waits for a decision until the call must be answered. A task does not wait: its client asks again. */
 export async function waitOnPage(runId: string, context: ToolContext, after?: After): Promise<ToolAnswer> {
   if (!context.asTask) await waitWithinCall(untilDecided(runId, context), context);
   const isWaiting = !(await isDecided(runId, context));
@@ -195,10 +181,7 @@ export async function waitOnPage(runId: string, context: ToolContext, after?: Af
   return reportRun(run, context, isWaiting ? [waitsOnPage(runId, context.page?.address?.())] : []);
 }
 
-/**
- * Returns the answer with which the client shows a waiting run in a view. It contains the secret with which the view
- * sends the person's decision.
- */
+/** Returns the answer for a view of a waiting run, with the secret that sends the person's decision. */
 export async function shownInView(runId: string, context: ToolContext): Promise<ToolAnswer> {
   const waiting = await waitingRun(runId, context);
   const { waits } = waiting?.state.facts ?? {};

@@ -71,10 +71,7 @@ interface BareOptions {
   readonly all: number;
 }
 
-/**
- * For an import: counts the new options that have no Context IDs. Groups are not counted. Undefined if every option has
- * Context IDs.
- */
+/** For an import: counts the new options, without groups, that have no Context IDs. Undefined if there are none. */
 export function withoutContextIds(
   call: WriteCall,
   { steps }: RunState,
@@ -107,10 +104,7 @@ export function tookTooLong(): ToolError {
   );
 }
 
-/**
- * Returns the answer for a client that cannot ask a person: the effect, and a token with which the next call starts the
- * stored run.
- */
+/** Returns the answer for a client that cannot ask: the effect, and a token with which the next call starts the run. */
 export async function answerWithToken(
   header: ChangeHeader,
   plan: Plan,
@@ -178,10 +172,7 @@ export function dryRunSteps(
   return header.dryRun && status() === "planned" && !readOnly ? applySteps(header.runId, state) : [];
 }
 
-/**
- * Returns the call that applies a dry run. If no item would be applied but some would fail, returns a step to fix
- * these.
- */
+/** Returns the call that applies a dry run. If nothing would be applied, returns a step to fix what would fail. */
 export function applySteps(runId: string, state: RunState): readonly string[] {
   const { pending, failed } = countsOf(state);
   if (pending > 0) return [applyStep(runId)];
@@ -317,10 +308,7 @@ export async function waitForEnd(
   await waitAtMost(run.rest, ms, context, context.signal).finally(unwatch);
 }
 
-/**
- * Returns hints about the caller's interrupted runs, so that the agent can resume them. The run `runId` is not among
- * them.
- */
+/** Returns hints about the caller's interrupted runs except `runId`, so that the agent can resume them. */
 export async function interruptedHints(
   { runs, caller }: Pick<ToolContext, "runs" | "caller">,
   runId: string,
@@ -331,10 +319,7 @@ export async function interruptedHints(
   return interruptedHint(others.filter((_, index) => helped[index]));
 }
 
-/**
- * Returns whether resuming a run can do something. It cannot if its only event may have been recorded, because such an
- * event is not sent again.
- */
+/** Returns whether resuming a run can do something. A single event that may be recorded is not sent again. */
 async function isWorthResuming({ runId, tool }: Interrupted, runs: ToolContext["runs"]): Promise<boolean> {
   if (tool !== "track_event") return true;
   const counts = (await undefinedIfNothingStored(runs.find(runId)))?.state.counts();

@@ -112,10 +112,7 @@ interface Elsewhere {
   readonly until: number;
 }
 
-/**
- * Stores that a run waits for approval: on the web page if it already waits there, otherwise in the client or with a
- * token.
- */
+/** Stores that a run waits for approval: on the page if it waits there already, else in the client or with a token. */
 export async function storeWaitingElsewhere(
   header: ChangeHeader,
   plan: Plan,

@@ -27,10 +27,7 @@ import { askLater, decideOnPage, type KeptOnce, tokenInstead } from "./on-page.t
 import { answerWithToken, type Given, planInTime, tookTooLong, undecided } from "./planned.ts";
 import { storeWaitingElsewhere, tokenLater } from "./waiting.ts";
 
-/**
- * Returns the output schema of the tools that write. It does not describe nested objects, which saves tokens in the
- * list of tools.
- */
+/** Returns the output schema of the tools that write. Without nested objects, it takes fewer tokens. */
 export const runOutput = () =>
   z.looseObject({
     environment: z.string(),
