@@ -1,8 +1,6 @@
 import * as z from "zod";
 import {
-  type Approval,
   approvalOf,
-  declinedIn,
   declinedInClientNote,
   type Effect,
   effectPart,
@@ -41,8 +39,8 @@ import { ownRun, reported, reportedRun, reportRun, undoneWords, usedBeforeNote }
 import { startUndoPlan } from "./undo-run.ts";
 import { askFor, checkCounts, confirmationIn } from "./write/confirmation-token.ts";
 import { confirmationArgument } from "./write/confirmed.ts";
-import { type Approved, type Decision, decide, decided, inClient, personOf, refusedError } from "./write/decide.ts";
-import { decideApprovalOnPage, declineApproval, declinedBefore, tokenInstead } from "./write/on-page.ts";
+import { type Approved, type Decision, decide, inClient, personOf, refusedError } from "./write/decide.ts";
+import { decidedWork } from "./write/on-page.ts";
 import { checkNoDryRun, followRun, waitWithinCall } from "./write/planned.ts";
 
 import { effectOf } from "./write/waiting.ts";
@@ -237,54 +235,34 @@ async function resumeOrAsk(
     checkCounts(given, context);
     return goOn({ answer: "approved", channel: "token", person: personOf(context), saw: given.isFor });
   }
-  const work = {
-    call: { tool: "resume_run", input: { about: runId, saveTo: "" } },
-    name: runId,
-    effect: shown,
-  } as const;
-  const declined = (approval: Approval | undefined, note: string): ToolAnswer =>
-    renderReport({
-      ...reported(run, context.environment),
-      status: "cancelled",
-      approval,
-      alwaysReportsApproval: true,
-      notes: ["it was declined: nothing more was sent; do not try again unless the person asks for it", note],
-    });
-  const before = asks ? await declinedBefore(work, context) : undefined;
-  if (before !== undefined) return declined(before.approval, before.note);
-  const token = async (hints: readonly string[] = []): Promise<ToolAnswer> => {
-    const confirmation = await askFor({ run: runId, digest }, text, context);
-    return renderReport({
-      ...reported(run, context.environment),
-      status: "needs_confirmation",
-      confirmation,
-      notes: hints,
-      nextSteps: [confirmationStep("resume_run", confirmation, runId)],
-    });
-  };
-  const onPage = () =>
-    decideApprovalOnPage(
-      {
-        ...work,
-        after: (decision) => reportResumed(decision, runId, context),
-        otherwise: async () => tokenInstead(text, context, (hint) => token([hint])),
-      },
-      context,
-    );
-  return decided<ToolAnswer>(
+  return decidedWork(
     {
+      call: { tool: "resume_run", input: { about: runId, saveTo: "" } },
+      name: runId,
+      effect: shown,
       needsApproval: asks,
       digest,
-      onPage,
-      effect: () => shown,
       start: (asked) => goOn(asked === "agreed_in_client" ? inClient(context) : undefined),
-      closed: context.page?.isOffered() ? onPage : undefined,
+      after: (decision) => reportResumed(decision, runId, context),
       undecided: (why) => undecided(run, why, context),
-      declined: async () => {
-        await declineApproval(work, context);
-        return declined(declinedIn("client"), declinedInClientNote(text));
+      declined: (approval, note = declinedInClientNote(text)) =>
+        renderReport({
+          ...reported(run, context.environment),
+          status: "cancelled",
+          approval,
+          alwaysReportsApproval: true,
+          notes: ["it was declined: nothing more was sent; do not try again unless the person asks for it", note],
+        }),
+      async token(hints) {
+        const confirmation = await askFor({ run: runId, digest }, text, context);
+        return renderReport({
+          ...reported(run, context.environment),
+          status: "needs_confirmation",
+          confirmation,
+          notes: hints,
+          nextSteps: [confirmationStep("resume_run", confirmation, runId)],
+        });
       },
-      token: () => token(),
     },
     context,
   );

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
-import { approvalLines, approvalOf, declinedIn, effectText } from "../answers/approvals.ts";
+import { type Approval, approvalLines, approvalOf, effectText } from "../answers/approvals.ts";
+import { renderAnswer } from "../answers/budget.ts";
 import { quoteShort } from "../answers/fence.ts";
 import { confirmationStep, confirmationText } from "../answers/run-report.ts";
 import { liveTestsEffect, suiteReportAnswer } from "../answers/suite-reports.ts";
@@ -16,6 +17,7 @@ import { saveFile } from "../files/save-file.ts";
 import { textOf } from "../files/text.ts";
 import { FileError } from "../platform/files.ts";
 import { bytesAt } from "../platform/held-folder.ts";
+import { capitalized } from "../platform/text.ts";
 import type { Run } from "../runs/kind.ts";
 import type { Asked } from "../runs/outcome.ts";
 import { ulidOfBytes } from "../spec/names-and-contexts.ts";
@@ -25,14 +27,8 @@ import { type ToolAnswer, type ToolContext, type ToolDefinition, ToolError, type
 import { reportRun } from "./run-reports.ts";
 import { askFor, checkCounts, confirmationIn } from "./write/confirmation-token.ts";
 import { confirmationArgument } from "./write/confirmed.ts";
-import { decided, personOf, readQuestion } from "./write/decide.ts";
-import {
-  type DeclinedBefore,
-  decideApprovalOnPage,
-  declineApproval,
-  declinedBefore,
-  tokenInstead,
-} from "./write/on-page.ts";
+import { personOf, readQuestion } from "./write/decide.ts";
+import { decidedWork } from "./write/on-page.ts";
 import { waitWithinCall } from "./write/planned.ts";
 
 const input = () =>
@@ -168,59 +164,34 @@ async function runLive(
   context: ToolContext,
 ): Promise<ToolOutcome> {
   refuseReadOnly(context);
+  const { suiteId } = kept;
   const effect = liveTestsEffect(kept.suite);
-  const text = effectText(effect);
-  const work = {
-    call: { tool: "run_event_tests", input: { about: kept.suiteId, saveTo: saveTo ?? "" } },
-    name: kept.suiteId,
-    effect,
-  } as const;
-  const before = await declinedBefore(work, context);
-  if (before !== undefined) return notRun(kept, context, before);
   const yes = readQuestion(context.reply?.token ?? "")?.digest ?? randomBytes(16).toString("base64url");
-  const token = async (hints: readonly string[] = []): Promise<ToolAnswer> => {
-    // The tests are stored under this ID. So the call with the confirmation token needs no other arguments.
-    const run = ulidOfBytes(randomBytes(16));
-    await context.suites.keepPlanned(context.caller, run, { suiteId: kept.suiteId, saveTo: saveTo ?? "" });
-    const confirmation = await askFor({ run, digest: LIVE_TESTS }, text, context);
-    const nextSteps = [confirmationStep("run_event_tests", confirmation)];
-    const notes = hints.length > 0 ? { notes: hints } : {};
-    return {
-      structured: { ...about(kept, context), status: "needs_confirmation", confirmation, ...notes, nextSteps },
-      text: [
-        "Approval required; nothing was sent.",
-        ...hints,
-        confirmationText(confirmation),
-        ...nextSteps.map((step) => `Next: ${step}`),
-      ].join("\n"),
-      isError: false,
-    };
-  };
-  const onPage = () =>
-    decideApprovalOnPage(
-      {
-        ...work,
-        after: (approval) => reportApprovedTests(approval, { kept, place }, context),
-        otherwise: async () => tokenInstead(text, context, (hint) => token([hint])),
-      },
-      context,
-    );
-  return decided<ToolAnswer>(
+  return decidedWork(
     {
+      call: { tool: "run_event_tests", input: { about: suiteId, saveTo: saveTo ?? "" } },
+      name: suiteId,
+      effect,
       needsApproval: true,
       digest: yes,
-      onPage,
-      effect: () => effect,
-      closed: context.page?.isOffered() ? onPage : undefined,
       start: async (asked) =>
         context.confirm === "off"
           ? answerOf({ kept, target: "configured", place, asked }, await reportOf(kept, "configured", context), context)
           : runOnce(yes, { kept, place, asked }, context),
-      declined: async () => {
-        await declineApproval(work, context);
-        return notRun(kept, context);
+      after: (approval) => reportApprovedTests(approval, { kept, place }, context),
+      declined: (approval, note) => notRun(kept, approval, note, context),
+      async token(hints) {
+        // The tests are stored under this ID. So the call with the confirmation token needs no other arguments.
+        const run = ulidOfBytes(randomBytes(16));
+        await context.suites.keepPlanned(context.caller, run, { suiteId, saveTo: saveTo ?? "" });
+        const confirmation = await askFor({ run, digest: LIVE_TESTS }, effectText(effect), context);
+        const step = confirmationStep("run_event_tests", confirmation);
+        const notes = hints.length > 0 ? hints : undefined;
+        return renderAnswer(
+          { ...about(kept, context), status: "needs_confirmation", confirmation, notes, nextSteps: [step] },
+          ["Approval required; nothing was sent.", ...hints, confirmationText(confirmation), `Next: ${step}`],
+        );
       },
-      token: () => token(),
     },
     context,
   );
@@ -349,16 +320,18 @@ function findingOf(event: unknown): string | undefined {
   return found && `${found.message} (${BASIS_WORDS[found.basis]}, event-tracking-api ${found.section}); ${found.fix}`;
 }
 
-function notRun(kept: KeptSuite, context: ToolContext, before?: DeclinedBefore): ToolAnswer {
-  const { approval, note } = before ?? { approval: declinedIn("client") };
+function notRun(
+  kept: KeptSuite,
+  approval: Approval | undefined,
+  note: string | undefined,
+  context: ToolContext,
+): ToolAnswer {
   const words = "it was declined: nothing was sent; do not try again unless the person asks for it";
   const notes = note === undefined ? [words] : [words, note];
-  const text = [...approvalLines(approval), ...notes.map((one) => `${one.charAt(0).toUpperCase()}${one.slice(1)}.`)];
-  return {
-    structured: { ...about(kept, context), status: "cancelled", approval, notes },
-    text: text.join("\n"),
-    isError: false,
-  };
+  return renderAnswer({ ...about(kept, context), status: "cancelled", approval, notes }, [
+    ...approvalLines(approval),
+    ...notes.map((one) => `${capitalized(one)}.`),
+  ]);
 }
 
 function about({ suiteId }: KeptSuite, { environment }: ToolContext) {

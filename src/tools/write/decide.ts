@@ -274,7 +274,7 @@ export function personOf({ person, caller }: Pick<ToolContext, "person" | "calle
   return { who: person ?? caller, caller };
 }
 
-interface ApprovalRequest<R> {
+export interface ApprovalRequest<R> {
   readonly needsApproval: boolean;
   readonly digest: string;
   /** Returns the effect. Called only if a person is asked, because it takes long for a large plan. */

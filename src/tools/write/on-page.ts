@@ -1,7 +1,9 @@
 import {
   type Approval,
   declinedBeforeNote,
+  declinedIn,
   type Effect,
+  effectText,
   PAGE_NOT_OPENED_HINT,
   PAGE_NOT_OPENED_REMEDY,
   waitsInView,
@@ -15,10 +17,10 @@ import type { Plan } from "../../changes/plan/plan.ts";
 import type { Run, ToolCall } from "../../runs/kind.ts";
 import type { RunHeader } from "../../runs/store.ts";
 import { changesOf } from "../apis.ts";
-import { type ToolAnswer, type ToolContext, ToolError, type ToolServices } from "../define-tool.ts";
+import { type ToolAnswer, type ToolContext, ToolError, type ToolOutcome, type ToolServices } from "../define-tool.ts";
 import { approvalOfRun, ownRun, reportedRun, reportRun } from "../run-reports.ts";
 import { decisionFor } from "./confirmation-token.ts";
-import { decide, inClient } from "./decide.ts";
+import { type ApprovalRequest, decide, decided, inClient } from "./decide.ts";
 import { waitWithinCall } from "./planned.ts";
 
 import { effectOf, storedEffect, waitingRun } from "./waiting.ts";
@@ -93,16 +95,43 @@ interface AskedWork {
   readonly effect: Effect;
 }
 
-interface AskedApproval extends AskedWork {
-  readonly after: (approval: Run) => Promise<ToolAnswer>;
-  readonly otherwise: () => Promise<ToolAnswer>;
+interface RequestedWork
+  extends AskedWork,
+    Pick<ApprovalRequest<ToolAnswer>, "needsApproval" | "digest" | "start" | "undecided"> {
+  /** Reports work that was approved on the page. */
+  readonly after: After;
+  /** Returns the answer if the work was declined. `note`: only if this was a short time ago. */
+  readonly declined: (approval: Approval | undefined, note?: string) => ToolAnswer;
+  readonly token: (hints: readonly string[]) => Promise<ToolAnswer>;
 }
 
-export async function decideApprovalOnPage(
-  { after, otherwise, ...work }: AskedApproval,
-  context: ToolContext,
-): Promise<ToolAnswer> {
-  return askOnPage(await keepApproval(work, context), context, otherwise, after);
+/** Starts work other than a change, such as event tests, or asks a person for approval first. */
+export async function decidedWork(work: RequestedWork, context: ToolContext): Promise<ToolOutcome> {
+  const { call, effect, declined, token } = work;
+  const { approvals, caller, clock } = context;
+  const mayAsk = work.needsApproval && context.confirm !== "off";
+  const before = mayAsk ? await approvals.runs.lastDeclined(call, caller) : undefined;
+  if (before !== undefined) {
+    return declined(approvalOfRun(before), declinedBeforeNote(clock.now() - before.state.updatedAt));
+  }
+  const otherwise = async () => tokenInstead(effectText(effect), context, (hint) => token([hint]));
+  const onPage = async () => askOnPage(await keepApproval(work, context), context, otherwise, work.after);
+  return decided<ToolAnswer>(
+    {
+      ...work,
+      effect: () => effect,
+      onPage,
+      closed: context.page?.isOffered() ? onPage : undefined,
+      declined: async () => {
+        // The decision is stored, so that nobody is asked again if the same call is repeated soon.
+        const { runId } = await keepApproval(work, context);
+        await decide(runId, { ...inClient(context), answer: "declined" }, context);
+        return declined(declinedIn("client"));
+      },
+      token: () => token([]),
+    },
+    context,
+  );
 }
 
 function keepApproval(
@@ -111,27 +140,6 @@ function keepApproval(
 ): Promise<RunHeader<ApprovalCall>> {
   const waits = { ...storedEffect(effect, ""), until: clock.now() + PAGE_WAIT_MS };
   return approvals.keep(call, caller, name, { effect: effect.sentence, waits }, requested);
-}
-
-/** Stores that work was declined in the client. So nobody is asked again if the same call is repeated soon. */
-export async function declineApproval(work: AskedWork, context: ToolContext): Promise<void> {
-  const { runId } = await keepApproval(work, context);
-  await decide(runId, { ...inClient(context), answer: "declined" }, context);
-}
-
-export interface DeclinedBefore {
-  readonly approval: Approval | undefined;
-  readonly note: string;
-}
-
-/** Returns who declined an identical call a short time ago. Undefined if nobody did. */
-export async function declinedBefore(
-  { call }: Pick<AskedWork, "call">,
-  { approvals, caller, clock, confirm }: ToolContext,
-): Promise<DeclinedBefore | undefined> {
-  const before = confirm === "off" ? undefined : await approvals.runs.lastDeclined(call, caller);
-  if (before === undefined) return undefined;
-  return { approval: approvalOfRun(before), note: declinedBeforeNote(clock.now() - before.state.updatedAt) };
 }
 
 /** Shows a waiting run on the page and waits for the decision. If nobody opens it, answers as `otherwise` does. */
