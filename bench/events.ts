@@ -12,7 +12,7 @@ import { eventsOver } from "../src/api/events.ts";
 import { openHttp } from "../src/api/http.ts";
 import { EventRuns } from "../src/events/run/event-runs.ts";
 import { sourceOfEvents } from "../src/events/run/source.ts";
-import { rememberingNearestName } from "../src/events/spelling.ts";
+import { nearestName, remembering } from "../src/events/spelling.ts";
 import { validateEvent } from "../src/events/validate.ts";
 import { systemClock } from "../src/platform/clock.ts";
 import { fileRunStore } from "../src/runs/files/run-store.ts";
@@ -71,7 +71,7 @@ const parsing = median(() => {
   for (const line of lines) JSON.parse(line);
 });
 const validating = median(() => {
-  const nearest = rememberingNearestName();
+  const nearest = remembering(nearestName);
   for (const event of parsed) validateEvent(event, nearest);
 });
 console.log(

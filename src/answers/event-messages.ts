@@ -2,7 +2,7 @@ import { RATE_LIMITED } from "../api/errors.ts";
 import { BASIS_WORDS, type Finding, type RuleBasis } from "../events/catalogue.ts";
 import type { EventCode, VerdictGroup } from "../events/run/verdicts.ts";
 import type { Uncorrected } from "../events/spelling.ts";
-import type { InputFile } from "../files/input-file.ts";
+import { type InputFile, isSheet } from "../files/input-file.ts";
 import { amount, capitalized, thousands } from "../platform/text.ts";
 import type { ReportedObject } from "../runs/outcome.ts";
 import { basisNote } from "./event-suites.ts";
@@ -58,7 +58,7 @@ function requestWords({ kind, ...detail }: Detail, statusCode: number | undefine
 
 /** Returns a note about repeated purchases. Empty for sheets, because other notes about the sheet mention them. */
 export function repeatedPurchaseNotes(count = 0, file?: Pick<InputFile, "format">): readonly string[] {
-  if (count === 0 || file?.format === "csv" || file?.format === "xlsx") return [];
+  if (count === 0 || isSheet(file)) return [];
   const [has, each] = count === 1 ? ["has", "it counts"] : ["have", "each counts"];
   return [
     `${many(count, "purchase")} ${has} the tx_id of an earlier purchase in this call: ${each} as a purchase of its own`,

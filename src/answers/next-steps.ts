@@ -1,5 +1,6 @@
 import { RATE_LIMITED } from "../api/errors.ts";
 import type { LeftoverName } from "../changes/change-kinds.ts";
+import { isSheet } from "../files/input-file.ts";
 import { thousands } from "../platform/text.ts";
 import type { SummarizedFailure } from "./failures.ts";
 import { joinedRanges, placesWords, plain, quoteUntrusted } from "./fence.ts";
@@ -197,13 +198,12 @@ function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFai
     ...(inside.length > 0 ? [`add what failed inside ${failedPlaces(inside)} with bulk_add_options`] : []),
   ];
   const fix = `fix and ${parts.join(", and ")}${isSeen ? "" : `. ${input}`}`;
-  const isSheet = file?.format === "csv" || file?.format === "xlsx";
   const isCorrected = run.autocorrects || run.results.some(({ mended }) => mended !== undefined);
   if (tool === "track_events" && !isCorrected && !hasRejects) {
     return `${fix}. "autocorrect": true corrects misspelt names`;
   }
   if (!hasRejects) return fix;
-  if (isSheet && tool !== "track_events") {
+  if (isSheet(file) && tool !== "track_events") {
     return `${fix}. Or save the sheet with results, fix it, and give it as file: ${sheetCall(runId)}`;
   }
   return `${fix}. As a file, with reasons: ${rejectsUri(runId)}`;
@@ -220,8 +220,7 @@ export function failedOfDryRun(
       : `all ${thousands(failed)} events that would fail, with their input`;
   const whole = `${what}: ${inputCall(runId)}`;
   if (file === undefined) return whole;
-  const isSheet = file.format === "csv" || file.format === "xlsx";
-  return isSheet && maySave
+  return isSheet(file) && maySave
     ? `${whole}. Or save the sheet with results, fix it, and give it as file: ${sheetCall(runId)}`
     : `${whole}. As a file, with reasons: ${rejectsUri(runId)}`;
 }

@@ -1,20 +1,9 @@
 import type { LeftoverName } from "../changes/change-kinds.ts";
-import type { PlannedRequest, StaleField } from "../changes/rows/entries.ts";
+import type { PlannedRequest, RunFacts } from "../changes/rows/entries.ts";
 import type { InputFile } from "../files/input-file.ts";
 import { thousands } from "../platform/text.ts";
 import type { Refusal } from "../runs/kind.ts";
-import {
-  type Counts,
-  changesNothing,
-  type DidCounts,
-  type Elsewhere,
-  type JoinedIds,
-  type KnownChange,
-  type MatchedName,
-  type NearIds,
-  type OtherCount,
-  type RowCounts,
-} from "../runs/outcome.ts";
+import { type Counts, changesNothing, type DidCounts, type KnownChange, type OtherCount } from "../runs/outcome.ts";
 import type { ObjectResult, OptionCounts, ReportCounts, RunStatus, WithinCounts } from "../runs/report.ts";
 import type { Approval } from "./approvals.ts";
 import type { Row } from "./budget.ts";
@@ -22,7 +11,9 @@ import type { VerdictRow } from "./event-messages.ts";
 import { cut, OUTCOME_WORDS, type SummarizedFailure } from "./failures.ts";
 import { escapeInvisible, placeWords, plain, quoteUntrusted } from "./fence.ts";
 
-export interface ReportedRun {
+type ReportedFacts = "rows" | "takenFor" | "nearIds" | "joinedIds" | "elsewhere" | "missingIds" | "unread" | "stale";
+
+export interface ReportedRun extends Pick<RunFacts, ReportedFacts> {
   readonly environment: "live" | "sandbox";
   readonly runId?: string;
   readonly tool: string;
@@ -64,24 +55,16 @@ export interface ReportedRun {
   readonly options?: OptionCounts;
   /** How many options that already exist would get more Context IDs. */
   readonly extended?: number;
-  /** For an import: how many of the new options (`all`) have no Context IDs. */
+  /** For an import: how many of the new options (`all`, without groups) have no Context IDs. */
   readonly withoutContextIds?: { readonly count: number; readonly all: number } | undefined;
   readonly approval?: Approval | undefined;
   readonly alwaysReportsApproval?: boolean;
   readonly totals?: { readonly targetingId: string; readonly name: string; readonly optionCount: number };
   readonly file?: InputFile | undefined;
-  readonly rows?: RowCounts;
-  readonly takenFor?: readonly MatchedName[];
-  readonly nearIds?: NearIds;
-  readonly joinedIds?: JoinedIds;
-  readonly elsewhere?: Elsewhere;
-  readonly missingIds?: Elsewhere;
-  readonly unread?: number;
   readonly otherCounts?: readonly OtherCount[];
   readonly resumed?: Counts;
   readonly temporaryNames?: number;
   readonly lastAt?: number;
-  readonly stale?: readonly StaleField[];
   readonly blocked?: Refusal | undefined;
   readonly notes?: readonly string[];
   /** Whether the server stopped before it had planned the run. The run then cannot be resumed. */

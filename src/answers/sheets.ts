@@ -1,11 +1,12 @@
 import { HEADINGS, headingOf, plainHeading } from "../files/columns.ts";
 import { isUndetected } from "../files/detected-form.ts";
-import { ENCODING_NAMES, type InputFile, type SheetForm, type SheetSeen } from "../files/input-file.ts";
+import { ENCODING_NAMES, type InputFile, isSheet, type SheetForm, type SheetSeen } from "../files/input-file.ts";
 import { firstOf, thousands } from "../platform/text.ts";
-import type { Counts, DidCounts, JoinedIds, Reason } from "../runs/outcome.ts";
+import type { Counts, Reason } from "../runs/outcome.ts";
 import { messageFor } from "./failures.ts";
 import { quoteShort, quoteUntrusted } from "./fence.ts";
 import { many, type Reader, SEPARATOR_WORDS, separatorWords } from "./message-words.ts";
+import type { ReportedRun } from "./run-results.ts";
 
 const CELL_SEPARATORS: Readonly<Record<string, string>> = { ",": "commas", "\n": "line breaks" };
 
@@ -15,7 +16,7 @@ export function sheetNotes(
   beside: readonly string[] = [],
   reader: Reader = "agent",
 ): readonly string[] {
-  if (file === undefined || (file.format !== "csv" && file.format !== "xlsx")) return [];
+  if (file === undefined || !isSheet(file)) return [];
   // How the sheet is read has not been detected yet.
   if (isUndetected(file)) return [];
   const { seen = {} } = file;
@@ -30,15 +31,8 @@ export function sheetNotes(
   return notes.filter((note) => typeof note === "string");
 }
 
-interface ImportedSheet {
-  readonly file?: InputFile | undefined;
-  readonly runId?: string | undefined;
-  readonly did?: DidCounts | undefined;
-  readonly isUndone?: boolean | undefined;
-}
-
 /** Returns how to import a sheet again, if options were created but their Context IDs were not read from the sheet. */
-export function undoFirstNote({ file, runId, did, isUndone }: ImportedSheet): readonly string[] {
+export function undoFirstNote({ file, runId, did, isUndone }: ReportedRun): readonly string[] {
   const { likelyContexts, withoutContexts } = file?.seen ?? {};
   if (!did?.created || isUndone || !(likelyContexts || withoutContexts)) return [];
   return [
@@ -46,13 +40,8 @@ export function undoFirstNote({ file, runId, did, isUndone }: ImportedSheet): re
   ];
 }
 
-interface NewOptions {
-  readonly withoutContextIds?: { readonly count: number; readonly all: number } | undefined;
-  readonly status: string;
-}
-
 /** Returns a note about new options without Context IDs, whose cells in the file may be empty by mistake. */
-export function bareNote({ withoutContextIds, status }: NewOptions): readonly string[] {
+export function bareNote({ withoutContextIds, status }: ReportedRun): readonly string[] {
   if (withoutContextIds === undefined) return [];
   const { count, all } = withoutContextIds;
   const have = status === "planned" ? "would have" : count === 1 ? "has" : "have";
@@ -61,7 +50,7 @@ export function bareNote({ withoutContextIds, status }: NewOptions): readonly st
 }
 
 /** Returns a note about texts that were read as one Context ID but may be several. */
-export function joinedNote({ joinedIds }: { readonly joinedIds?: JoinedIds }): readonly string[] {
+export function joinedNote({ joinedIds }: ReportedRun): readonly string[] {
   if (joinedIds === undefined) return [];
   const { count, separators, first } = joinedIds;
   const example = `${count === 1 ? "" : "for example "}${quoteShort(first)}`;
@@ -281,8 +270,7 @@ const ALL_COLUMNS = "columns: ";
 
 /** Returns notes with the columns and first rows of a file. They also say how it was read, unless another note does. */
 export function previewNotes(file: InputFile | undefined, { columns, rows }: Preview): readonly string[] {
-  const isSheet = file?.format === "csv" || file?.format === "xlsx";
-  const isPlain = isSheet && !sheetNotes(file).some((note) => note.startsWith("read "));
+  const isPlain = isSheet(file) && !sheetNotes(file).some((note) => note.startsWith("read "));
   const each = firstOf(columns, MAX_COLUMNS, ({ heading, column }) => `${quoteShort(heading)} as ${headingOf(column)}`);
   return [
     ...(isPlain ? ["read as UTF-8, separated by commas"] : []),

@@ -4,7 +4,7 @@ import { amount, cutText } from "../platform/text.ts";
 import { EVENTS, type EventSpec } from "../spec/events.ts";
 import { EVENT_NAMES, EVENT_SHAPES, type Finding, RULES, type RuleBasis, type RuleName } from "./catalogue.ts";
 import type { ArrivedEvent } from "./expectations.ts";
-import { type NearestName, nearestName, rememberingNearestName } from "./spelling.ts";
+import { type NearestName, nearestName, remembering } from "./spelling.ts";
 import { validateEvent } from "./validate.ts";
 
 interface ArrivedFinding extends Pick<Finding, "path" | "basis" | "message" | "fix"> {
@@ -113,7 +113,7 @@ export interface WrongKind extends Omit<ArrivedFinding, "isDecisive"> {
 export function wrongKinds(arrived: readonly SandboxEvent[]): readonly WrongKind[] {
   const kinds = new Map<string, FoundKind>();
   const all = new Map<string | null, number>();
-  const nearest = rememberingNearestName();
+  const nearest = remembering(nearestName);
   for (const event of arrived) {
     const { eventName, verdict } = event;
     all.set(eventName, (all.get(eventName) ?? 0) + 1);
@@ -217,7 +217,7 @@ export function countArrived(arrived: readonly ArrivedEvent[]): CountedEvents {
   const all = new Map(EVENT_NAMES.map((name) => [name, newSeen()] as const));
   const unsupported = new Map<string, number>();
   const rules = new Map<RuleName, number>();
-  const nearest = rememberingNearestName();
+  const nearest = remembering(nearestName);
   for (const { body, verdict } of arrived) {
     const { findings } = validateEvent(body, nearest);
     for (const { rule } of findings) increase(rules, rule);

@@ -5,14 +5,6 @@ import { nearestName } from "./spelling.ts";
 
 const LONGEST_NAME = EVENT_LIMITS.eventNameLength.value;
 
-/** A supported event with its parameters, without `uid` and `platform`, which all events have. */
-export interface EventType {
-  readonly eventName: string;
-  readonly meaning: string;
-  readonly required: readonly string[];
-  readonly optional: readonly string[];
-}
-
 /** The type of a parameter. `maximum` is the most characters of a string, or the most entries of `items`. */
 export interface ParameterType {
   readonly name: string;
@@ -21,11 +13,9 @@ export interface ParameterType {
   readonly maximum?: number;
 }
 
-export interface EventTypeDetail extends EventType {
-  readonly fields: readonly ParameterType[];
-  readonly parameters: readonly ParameterType[];
-  readonly itemFields?: readonly ParameterType[];
-}
+/** A supported event with its parameters, without `uid` and `platform`, which all events have. */
+export type EventType = ReturnType<typeof summaryAtRest>;
+export type EventTypeDetail = ReturnType<typeof describeEventType>;
 
 /** Lists the supported events in the order of the document (event-tracking-api 2.2). */
 export function listEventTypes(): readonly EventType[] {
@@ -33,15 +23,15 @@ export function listEventTypes(): readonly EventType[] {
 }
 
 /** Returns one event with types and limits (event-tracking-api 2.1 to 2.3, 8). Throws an UnsupportedEventError. */
-export function describeEventType(eventName: string): EventTypeDetail {
+export function describeEventType(eventName: string) {
   if (!isEventName(eventName)) throw new UnsupportedEventError(eventName);
   const spec: EventSpec = EVENTS[eventName];
-  const detail = {
+  return {
     ...summaryAtRest(eventName, spec),
     fields: parameterTypes(EVENT_FIELDS),
     parameters: parameterTypes(spec.parameters),
+    ...(spec.parameters.items && { itemFields: parameterTypes(ITEM_FIELDS) }),
   };
-  return spec.parameters.items === undefined ? detail : { ...detail, itemFields: parameterTypes(ITEM_FIELDS) };
 }
 
 /** Thrown for an event name that is not supported. The message suggests the nearest name, or lists all names. */
@@ -53,8 +43,8 @@ export class UnsupportedEventError extends RangeError {
   }
 }
 
-function summaryAtRest(eventName: string, { meaning, parameters }: EventSpec): EventType {
-  const namesThat = (required: boolean) =>
+function summaryAtRest(eventName: string, { meaning, parameters }: EventSpec) {
+  const namesThat = (required: boolean): readonly string[] =>
     Object.keys(parameters).filter((name) => parameters[name]?.required === required);
   return { eventName, meaning, required: namesThat(true), optional: namesThat(false) };
 }

@@ -236,16 +236,13 @@ function matches(value: unknown, wanted: unknown): boolean {
 }
 
 /**
- * Whether the events arrived in the expected order. If not, `reason` names the first event that was missing or too
- * early, and by how many milliseconds it was too early.
+ * Checks that the events arrived in the order of `expect`, each `count` times (default: 1; 0: skipped). `reason` names
+ * the first event that was missing or too early, and by how many milliseconds it was too early.
  */
-interface OrderResult {
-  readonly met: boolean;
-  readonly reason?: string;
-}
-
-/** Checks that the events arrived in the order of `expect`, each `count` times (default: 1; 0: skipped). */
-export function checkOrder(arrived: readonly ArrivedEvent[], expect: readonly Expectation[]): OrderResult {
+export function checkOrder(
+  arrived: readonly ArrivedEvent[],
+  expect: readonly Expectation[],
+): Pick<ExpectationResult, "met" | "reason"> {
   const events = sortedByTime(arrived);
   let after = 0;
   let before: Before | undefined;

@@ -109,11 +109,7 @@ export function nearestName(name: string, valid: readonly string[]): string | un
   );
 }
 
-/** Returns a function that finds the nearest name and remembers it, because many events have the same mistake. */
-export function rememberingNearestName(): NearestName {
-  return remembering(nearestName);
-}
-
+/** Returns a function that finds a name and remembers the result, because many events have the same mistake. */
 export function remembering(find: NearestName): NearestName {
   const answers = new Map<readonly string[], Map<string, string | undefined>>();
   return (name, valid) => {

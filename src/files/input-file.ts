@@ -148,3 +148,8 @@ export const inputFile = z.object({
   targeting: z.array(z.string()).exactOptional(),
 });
 export type InputFile = Fixed<z.infer<typeof inputFile>>;
+
+/** Returns whether a file has cells: a workbook, or text with separators. */
+export function isSheet(file: Pick<InputFile, "format"> | undefined): boolean {
+  return file?.format === "csv" || file?.format === "xlsx";
+}

@@ -2,20 +2,9 @@
 interface ErrorCodeSpec {
   readonly statusCode: 400 | 404 | 409 | 500;
   readonly section: string;
-  readonly detail: readonly DetailField[];
+  readonly detail: readonly string[];
   readonly condition: string;
 }
-
-type DetailField =
-  | "existingId"
-  | "existingIds"
-  | "duplicateOfIndex"
-  | "retryAfterMs"
-  | "targeting"
-  | "limit"
-  | "count"
-  | "products"
-  | "conflicts";
 
 export const ERROR_CODES = {
   AD_PRODUCT_TARGETING_POLICY_LIMIT_EXCEEDED: {

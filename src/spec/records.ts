@@ -50,18 +50,13 @@ export interface OptionWithContexts {
   readonly serverTime?: number;
 }
 
-interface ChildToCreate {
-  readonly name: string;
-  readonly contexts?: readonly string[];
-}
-
 /** An option in the request that creates it (management-api 2.1, 4; fields are assumed). */
 export interface OptionToCreate {
   readonly name: string;
   readonly type?: OptionType;
   readonly contexts?: readonly string[];
   readonly parent?: string;
-  readonly children?: readonly ChildToCreate[];
+  readonly children?: readonly Pick<OptionToCreate, "name" | "contexts">[];
   readonly exposeChildren?: boolean;
 }
 

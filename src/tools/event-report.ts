@@ -17,7 +17,7 @@ import { type EventDryRun, type EventRun, isEventRun, type PlannedEvents } from 
 import { autocorrects, type EventEntry, EventRunState, resendsUnknown, settledEntry } from "../events/run/run-state.ts";
 import { type EventSource, objectOf, repeatedPurchases, type SourceEvent } from "../events/run/source.ts";
 import { verdictOf, withUncorrected } from "../events/run/verdicts.ts";
-import { rememberingNearestName } from "../events/spelling.ts";
+import { nearestName, remembering } from "../events/spelling.ts";
 import { validateEvent } from "../events/validate.ts";
 import { isJsonObject } from "../platform/json.ts";
 import { thousands } from "../platform/text.ts";
@@ -105,7 +105,7 @@ export async function planEvents(
     state.apply(entry);
   };
   const at = clock.now();
-  const nearest = rememberingNearestName();
+  const nearest = remembering(nearestName);
   const uids = new Map<number, string>();
   const requests = { items: 0, bytes: 0 };
   const first: PreviewRow[] = [];

@@ -40,16 +40,6 @@ interface FoundOption extends Hit {
   readonly counted: Counted;
 }
 
-/** What a search has found, and where it stopped. `next` is absent if all options were read. */
-interface Found {
-  readonly hits: readonly FoundOption[];
-  readonly counted: Counted;
-  readonly next: WalkPosition | undefined;
-  readonly stopped: boolean;
-  /** Whether earlier options may have been missed, because the list has changed since the previous call. */
-  readonly isLost: boolean;
-}
-
 interface SearchJob {
   readonly query: OptionsQuery;
   readonly from: WalkPosition;
@@ -64,13 +54,14 @@ const PROGRESS_INTERVAL = 500;
 
 /**
  * Reads options until `most` of them match, all were read, or the call must be answered. With `countsAll`, goes on
- * after `most` matches, to count the others. If the list changes meanwhile, reads it again.
+ * after `most` matches, to count the others. If the list changes meanwhile, reads it again. `next`: where it stopped,
+ * unless all options were read. `isLost`: the list has changed since the previous call, so options may be missing.
  */
 export function searchOptions(
   api: ManagementApi,
   context: ToolContext,
   { query, from, most, countsAll = false, counted: before, fresh }: SearchJob,
-): Promise<Found> {
+) {
   const { clock, signal, contents: store, progress } = context;
   const { targetingId, parent } = query;
   const end = clock.now() + timeLeft(context);

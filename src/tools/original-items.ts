@@ -4,7 +4,7 @@ import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import { contextRows, optionRows } from "../changes/rows/input-rows.ts";
 import { type EventRun, isEventRun } from "../events/run/event-runs.ts";
 import { type EventSource, readUncorrected, rowsOfEvents } from "../events/run/source.ts";
-import type { InputFile } from "../files/input-file.ts";
+import { type InputFile, isSheet } from "../files/input-file.ts";
 import { type RowShape, rowsOf } from "../files/rows.ts";
 import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
@@ -42,9 +42,8 @@ async function givenEvents(
   const open = new Set(wanted.filter((object) => !given.has(object)));
   if (file === undefined || open.size === 0) return given;
   // After the run, its failed events may be only in the part `rejects`, one row for each, in the order of the input.
-  const isSheet = file.format === "csv" || file.format === "xlsx";
   const { delimiter: _, ...sheet } = file.sheet ?? {};
-  const rejects: InputFile = { ...file, format: isSheet ? "csv" : "ndjson", encoding: "utf-8", sheet };
+  const rejects: InputFile = { ...file, format: isSheet(file) ? "csv" : "ndjson", encoding: "utf-8", sheet };
   const failed = failedObjects(state);
   let next = failed.next();
   for await (const rows of rowsOf(runs.part(runId, "rejects"), rejects, rowsOfEvents(call.input.events))) {

@@ -106,7 +106,7 @@ export async function planDesiredState(
   const targetingId = await (read === undefined && targeting === undefined
     ? undefined
     : whichTargeting({ given: targeting, file: read?.targeting, base, byName, memory }));
-  return planNowOrInBackground<MadeState>(
+  return planNowOrInBackground<MadePlan & { readonly notes: readonly string[] }>(
     {
       plannedBy: "plan_targeting",
       // Stored with the plan, for `apply_plan`: it updates the base after the plan was applied.
@@ -172,10 +172,6 @@ async function readRemembering(
 function withoutOptions(read: ReadDesired) {
   const { problems, file, desired } = read;
   return { problems, file, targeting: desired.targeting, notes: readNotes(read) };
-}
-
-interface MadeState extends MadePlan {
-  readonly notes: readonly string[];
 }
 
 async function givenBytes(given: DesiredArguments, context: Pick<ToolContext, "allowedDirs" | "roots">) {

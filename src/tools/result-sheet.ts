@@ -11,7 +11,7 @@ import { autocorrects } from "../events/run/run-state.ts";
 import { rowsOfEvents } from "../events/run/source.ts";
 import type { ValidColumns } from "../files/columns.ts";
 import { withDetectedForm } from "../files/detected-form.ts";
-import type { InputFile } from "../files/input-file.ts";
+import { type InputFile, isSheet } from "../files/input-file.ts";
 import {
   OPTION_RESULT_COLUMNS,
   RESULT_COLUMNS,
@@ -30,7 +30,7 @@ import type { Reason, Standing } from "../runs/outcome.ts";
 import type { SaveArguments } from "./arguments.ts";
 import { type ToolAnswer, type ToolContext, ToolError } from "./define-tool.ts";
 import { documentOf } from "./kept-plan.ts";
-import { isSheet, type SheetRun, sheetRunOf } from "./run-files.ts";
+import { type SheetRun, sheetRunOf } from "./run-files.ts";
 
 const RESULTS: Readonly<Record<Standing, string>> = {
   succeeded: "Done",

@@ -6,7 +6,7 @@ import type { RunState } from "../changes/change-state.ts";
 import { readPreviousValues } from "../changes/done.ts";
 import type { Step } from "../changes/rows/entries.ts";
 import { type EventRun, isEventRun } from "../events/run/event-runs.ts";
-import type { InputFile } from "../files/input-file.ts";
+import { type InputFile, isSheet } from "../files/input-file.ts";
 import { planJson } from "../plans/plan-document.ts";
 import { parseJson } from "../platform/json.ts";
 import type { Run } from "../runs/kind.ts";
@@ -116,10 +116,6 @@ export function sheetRunOf(run: Run): SheetRun | undefined {
   const isPlan = call.tool === "apply_plan";
   const file = isPlan ? call.input.sheet : fileOf(call);
   return file === undefined || !isSheet(file) ? undefined : { run, file, part: isPlan ? "sheet" : "input" };
-}
-
-export function isSheet({ format }: InputFile): boolean {
-  return format === "csv" || format === "xlsx";
 }
 
 /** Returns whether some events were not sent. The rows of sent events are no longer stored. */

@@ -301,11 +301,6 @@ async function changeRunOf(runId: string, { runs }: Pick<ToolContext, "runs">): 
   return run !== undefined && isChangeRun(run) ? run : undefined;
 }
 
-interface LeftRun {
-  readonly run: ChangeRun;
-  readonly undos: readonly EarlierUndo[];
-}
-
 /**
  * Returns the run whose changes are in effect and can be undone: `run` itself, if some of its changes were not undone,
  * or a run that undid an undo of `run`. Undefined if none of the changes is in effect.
@@ -314,7 +309,7 @@ async function runToUndo(
   run: ChangeRun,
   undos: readonly EarlierUndo[],
   context: ToolContext,
-): Promise<LeftRun | undefined> {
+): Promise<{ readonly run: ChangeRun; readonly undos: readonly EarlierUndo[] } | undefined> {
   for (const undo of undos.toReversed()) {
     for (const { run: again } of isUndone(undo.run.state) ? (await undosOf(undo.run, context)).toReversed() : []) {
       const found = await runToUndo(again, await undosOf(again, context), context);

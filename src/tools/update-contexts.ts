@@ -101,27 +101,18 @@ export const updateContexts = {
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-export interface ListFiles {
-  readonly addFile?: string | undefined;
-  readonly removeFile?: string | undefined;
-  readonly setFile?: string | undefined;
-}
-
-type Lists = Partial<Record<"add" | "remove" | "set", readonly string[] | undefined>>;
+type GivenItem = NonNullable<z.output<ReturnType<typeof input>>["items"]>[number];
 
 const LINES_NAMED = 5;
 
-interface ListedItems<Item> {
-  readonly items: readonly Item[];
-  /** Notes on how files with a heading were read. */
-  readonly notes: readonly string[];
-}
-
-/** Adds the Context IDs in the files of items to these items. Throws a FileError for a damaged line. */
-async function withListedContexts<Item extends ListFiles & Lists>(
-  items: readonly Item[],
+/**
+ * Adds the Context IDs in the files of items to these items. Throws a FileError for a damaged line. `notes`: how files
+ * with a heading were read.
+ */
+async function withListedContexts(
+  items: readonly GivenItem[],
   context: Pick<ToolContext, "allowedDirs" | "roots" | "maxLineBytes">,
-): Promise<ListedItems<Omit<Item, keyof ListFiles> & Lists>> {
+) {
   const read = new Map<string, ReturnType<typeof listIn>>();
   const idsIn = async (path: string): Promise<readonly string[]> => {
     const list = read.get(path) ?? listIn(path, context);

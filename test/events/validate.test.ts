@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { nearestName, rememberingNearestName } from "../../src/events/spelling.ts";
+import { nearestName, remembering } from "../../src/events/spelling.ts";
 import { validateEvent } from "../../src/events/validate.ts";
 import { VERDICT_CASES } from "./verdicts.ts";
 
@@ -80,10 +80,10 @@ describe("the verdict on an event", () => {
 
 describe("the nearest name", () => {
   it("is the same whether remembered or not", () => {
-    const remembering = rememberingNearestName();
+    const remembered = remembering(nearestName);
     const valid = ["item_id", "item_name"];
     for (const name of ["itemId", "nothing alike", "itemId", "nothing alike", "x".repeat(10_000)]) {
-      expect(remembering(name, valid)).toBe(nearestName(name, valid));
+      expect(remembered(name, valid)).toBe(nearestName(name, valid));
     }
   });
 });

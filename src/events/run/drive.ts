@@ -121,18 +121,10 @@ async function observedVerdict(
   }
 }
 
-interface EventRecorder {
-  readonly record: (entry: EventEntry) => void;
-  /** Records an outcome. It is written at most about 50 ms later, together with others. */
-  readonly settle: (entry: EventEntry) => void;
-  readonly flush: () => Promise<void>;
-  readonly end: () => void;
-}
-
 /** How long an outcome waits for others that are written together with it, in milliseconds. */
 const SETTLED_WAIT_MS = 50;
 
-function recorder(run: RunExecution<EventCall, EventEntry, EventRunState>, clock: Clock): EventRecorder {
+function recorder(run: RunExecution<EventCall, EventEntry, EventRunState>, clock: Clock) {
   const ended = new AbortController();
   let accepted: number[] = [];
   let settledAt: number | undefined;
@@ -164,19 +156,20 @@ function recorder(run: RunExecution<EventCall, EventEntry, EventRunState>, clock
   };
   return {
     record,
-    settle(entry) {
+    /** Records an outcome. It is written at most about 50 ms later, together with others. */
+    settle(entry: EventEntry) {
       settledAt ??= clock.now();
       if (!isWatched) void writeInTime();
       if (!isSimplyAccepted(entry)) return record(entry);
       accepted.push(entry.object);
       run.state.apply(entry);
     },
-    flush() {
+    flush(): Promise<void> {
       writeAccepted();
       settledAt = undefined;
       return run.flush();
     },
-    end() {
+    end(): void {
       ended.abort();
       writeAccepted();
     },

@@ -1,3 +1,4 @@
+import { isSheet } from "../../files/input-file.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { FileError } from "../../platform/files.ts";
 import { type ByteSource, unchanged } from "../../platform/held-folder.ts";
@@ -253,12 +254,10 @@ function callOf({ tool = "track_events", source, onUnknown }: PlannedEvents): Ev
 }
 
 /**
- * The kind of runs that send events. `start` gets the events as an `EventSource`. So does `resume`, if events with an
- * unknown result are to be sent again.
+ * Returns the kind of runs that send events. `start` gets the events as an `EventSource`. So does `resume`, if events
+ * with an unknown result are to be sent again.
  */
-type EventKind = RunKind<EventCall, EventEntry, EventRunState, EventSource>;
-
-function eventKind(world: EventWorld): EventKind {
+function eventKind(world: EventWorld): RunKind<EventCall, EventEntry, EventRunState, EventSource> {
   const { clock, words } = world;
   return {
     ...EVENT_FORM,
@@ -401,7 +400,7 @@ async function finish(
   if (rejects !== undefined) await keep("rejects", rejects);
   const hasLeft = leftOf(header.call, state) > 0;
   // Failed rows of a sheet are kept, so that they can be returned with the original columns.
-  const keepsFailed = file === undefined || file.format === "csv" || file.format === "xlsx";
+  const keepsFailed = file === undefined || isSheet(file);
   const isKept = (object: number): boolean => {
     const standing = state.standing(object);
     // In other formats, failed events are kept only while there are events left to send: the file of failed rows may

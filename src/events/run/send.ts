@@ -3,7 +3,7 @@ import type { EventApi } from "../../api/events.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { isJsonObject } from "../../platform/json.ts";
 import type { Validation } from "../catalogue.ts";
-import { type NearestName, rememberingNearestName } from "../spelling.ts";
+import { type NearestName, nearestName, remembering } from "../spelling.ts";
 import { validateEvent } from "../validate.ts";
 import {
   type Attempts,
@@ -85,7 +85,7 @@ export async function sendEvents(
   events: Iterable<IndexedEvent> | AsyncIterable<IndexedEvent>,
   options: SendOptions,
 ): Promise<SendReport> {
-  const nearest = rememberingNearestName();
+  const nearest = remembering(nearestName);
   const waits = { events: 0, since: 0, totalMs: 0 };
   const answeredAt = Number.NEGATIVE_INFINITY;
   const run: SenderState = { options, nearest, answeredAt, ended: undefined, waiting: waits };

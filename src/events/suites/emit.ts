@@ -34,18 +34,11 @@ export const SUITE_FORMATS = {
 
 export type SuiteFormat = keyof typeof SUITE_FORMATS;
 
-interface EmittedContents {
-  readonly cases: number;
-  readonly byKind: Readonly<Record<string, number>>;
-  readonly byVerdict: Readonly<Record<string, number>>;
-  readonly byBasis: Readonly<Record<string, number>>;
-}
-
 /**
  * Returns how many tests a file contains. A Playwright file has one test, which checks a page and uses no cases;
  * `byVerdict` and `byBasis` then count the cases of the suite. In other files, each case is a test.
  */
-export function contentsOf({ cases }: EventSuite, format: SuiteFormat): EmittedContents {
+export function contentsOf({ cases }: EventSuite, format: SuiteFormat) {
   const counted = (names: readonly string[], of: (one: EventSuite["cases"][number]) => string) => {
     const counts = names.map((name) => [name, cases.filter((one) => of(one) === name).length] as const);
     return Object.fromEntries(counts.filter(([, count]) => count > 0));

@@ -53,7 +53,9 @@ export class SuiteStore {
   }
 
   async find(caller: string, suiteId: string): Promise<KeptSuite | undefined> {
-    return isSuiteId(suiteId) ? parseStored(await this.#texts.get(caller, suiteId), keptSuite) : undefined;
+    // Other texts cannot be the ID of a suite, so they are not looked up.
+    if (!/^[0-9a-f]{16}$/.test(suiteId)) return undefined;
+    return parseStored(await this.#texts.get(caller, suiteId), keptSuite);
   }
 
   async list(caller: string): Promise<readonly KeptSuite[]> {
@@ -94,11 +96,6 @@ export class SuiteStore {
   #put(caller: string, kept: KeptSuite): Promise<void> {
     return this.#texts.put(caller, kept.suiteId, JSON.stringify(kept));
   }
-}
-
-/** Returns whether a text has the form of a suite's ID. Other texts are not looked up. */
-function isSuiteId(text: string): boolean {
-  return /^[0-9a-f]{16}$/.test(text);
 }
 
 function parseStored<T>(text: string | undefined, form: z.ZodType<T>): T | undefined {

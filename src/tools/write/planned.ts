@@ -65,18 +65,12 @@ function extendedOf({ tool }: WriteCall, state: RunState): { readonly extended?:
   return { extended: objects.size };
 }
 
-interface BareOptions {
-  readonly count: number;
-  /** How many new options there are, without groups. */
-  readonly all: number;
-}
-
 /** For an import: counts the new options, without groups, that have no Context IDs. Undefined if there are none. */
 export function withoutContextIds(
   call: WriteCall,
   { steps }: RunState,
   isNew: (object: number) => boolean,
-): BareOptions | undefined {
+): ReportedRun["withoutContextIds"] {
   if (call.tool !== "bulk_add_options" || call.input.file === undefined) return undefined;
   let [count, all] = [0, 0];
   const add = (object: number | undefined, contextIds: number): void => {
