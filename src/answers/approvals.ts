@@ -118,10 +118,7 @@ export interface EffectTargeting {
   readonly withinName?: string;
 }
 
-/**
- * Returns what a call would change. If the number of options in the targeting is known, also returns which share of
- * them is deleted or loses Context IDs.
- */
+/** Returns what a call would change and, if known, which share of the options is deleted or loses Context IDs. */
 export function effectOfCall(losses: readonly Loss[], objects: ChangedObjects, targeting: EffectTargeting): Effect {
   // Counted by option, because several rows of a file may change the same option.
   const gains = new Map<string | number, { readonly name: string; readonly _id?: string; added: number }>();
@@ -445,10 +442,7 @@ export function approvalOf(facts: {
   return decided ? approvedIn(channel, decided.who) : { decision: "approved", channel };
 }
 
-/**
- * Returns how a run was approved, as answers report it. In the channel "token", this is only what the agent says: this
- * server did not ask the person.
- */
+/** Returns how a run was approved. In the channel "token", this is what the agent says: the server did not ask. */
 export function approvedIn(channel: Decided["where"], who: string): Approval {
   // `local` is not shown: over HTTP without login, nobody knows who answered in the client.
   return { decision: "approved", channel, ...(who !== "local" && { by: approverName(who) }) };

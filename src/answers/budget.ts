@@ -199,10 +199,7 @@ function tokensOfLetters(letters: string, isRepeated = false): number {
   return pairs * 2 === length ? pairs + (length - 2) * EXTRA_TOKENS_PER_LETTER : pairs;
 }
 
-/**
- * Returns the maximum number of tokens that letters can take. A tokenizer joins two letters that can form a pair,
- * unless one of them is already in a pair.
- */
+/** Returns the most tokens of letters. Tokenizers join two letters that can form a pair, if both are free. */
 function mostTokensOfLetters(letters: string): number {
   let before = { single: -1, pair: 0 };
   let now = { single: 1, pair: -1 };

@@ -56,10 +56,7 @@ function codeWords(code: string): string {
   return Object.hasOwn(SENTENCES, code) ? code : quoteShort(code);
 }
 
-/**
- * Returns a reason as text for the file of failed rows. This file has line numbers of its own, so the text says that
- * the numbers are those of the original file.
- */
+/** Returns a reason for the file of failed rows, which says that lines are those of the original file. */
 export function reasonWords(reason: Reason): string {
   const { message } = messageFor(reason, "sheet");
   const { remedy } = messageFor(reason);

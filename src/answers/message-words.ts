@@ -15,10 +15,7 @@ export interface Message {
 
 export type Detail = Readonly<Record<string, unknown>>;
 
-/**
- * Who reads a text: an agent, or a person on the web page, in a terminal, or in a sheet with results. `endedPage`: the
- * page of a run that cannot be resumed.
- */
+/** Who reads a text: an agent, or a person. `endedPage`: the web page of a run that cannot be resumed. */
 export type Reader = "agent" | "page" | "endedPage" | "terminal" | "sheet";
 export type Text = string | Readonly<Record<Reader, string>>;
 

@@ -182,10 +182,7 @@ function requestLines(requests: readonly PlannedRequest[]): readonly string[] {
   return [`Requests: ${count(requests.length)} (${parts.join(", ")}).`];
 }
 
-/**
- * Returns the answer if a desired state has problems and cannot be planned. `runId`: the run that stores its sheet;
- * undefined if the state is not from a sheet.
- */
+/** Returns the answer if a desired state has problems. `runId`: the run that stores its sheet, if it is one. */
 export function problemsAnswer(
   environment: "live" | "sandbox",
   problems: readonly Problem[],

@@ -352,10 +352,7 @@ function firstNames({ count, first }: Elsewhere): string {
   return `${first.map((name) => quoteUntrusted(name)).join(", ")}${count > first.length ? ", …" : ""}`;
 }
 
-/**
- * Returns a note about options that were not read before the change. An undo will leave the added Context IDs in them,
- * because they may have had these before.
- */
+/** Returns a note about options that were not read before: an undo leaves the Context IDs that they may have had. */
 export function unreadNote({ unread = 0, counts }: ReportedRun): readonly string[] {
   if (unread === 0 || counts.succeeded === 0) return [];
   const [were, them] = unread === 1 ? ["was", "it"] : ["were", "them"];

@@ -196,10 +196,7 @@ export const SERVICE_SENTENCES: Readonly<Record<string, Sentence>> = {
   },
 };
 
-/**
- * Returns the message for a change that the service does not support (management-api 7.4). Case 8 occurs only in reads,
- * so its message is in `request-messages.ts`.
- */
+/** Returns the message for an unsupported change (management-api 7.4). Case 8, only of reads: `request-messages.ts`. */
 function notSupported({ operation, sent = [] }: Reason): Entry {
   if (operation === "deleteOptions") return LAST_SUB_OPTION;
   if (operation === "addOptions" || operation === "createTargetings") {

@@ -150,10 +150,7 @@ interface FoundKind {
 /** How many different fixes are listed for a missing parameter. */
 const FIXES_LISTED = 3;
 
-/**
- * Returns the fixes for events that lack the same parameter. Some of these events have its value under another name,
- * and others do not have it at all.
- */
+/** Returns the fixes for events without a parameter. Some have its value under another name, others do not have it. */
 function fixesWords(fixes: ReadonlyMap<string, number>): string {
   const words = mostFrequent(fixes, FIXES_LISTED).map(([fix, count]) =>
     fixes.size === 1 ? fix : `${fix} (${amount(count, "event")})`,

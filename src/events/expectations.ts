@@ -11,10 +11,7 @@ export interface ArrivedEvent {
 
 export interface Expectation {
   readonly eventName: string;
-  /**
-   * Fields that an event must have. An object in them may have more fields in the event. Each entry of an array must be
-   * in the event's array.
-   */
+  /** Fields that an event must have. It may have more, in inner objects as well. Arrays must hold each entry. */
   readonly where?: Readonly<Record<string, unknown>> | undefined;
   /** The exact number of events. Default: one or more. */
   readonly count?: number | undefined;

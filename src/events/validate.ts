@@ -141,10 +141,7 @@ function checkItem(check: Check, item: JsonObject, prefix: string): void {
   checkRequired(check, item, ITEM_SHAPE, prefix, "an entry of items");
 }
 
-/**
- * Checks `items` in an event for which the API does not define it. Even then, the limits for the number of entries and
- * the length of strings apply.
- */
+/** Checks `items` in an event that does not use it: the limits for entries and for the length of strings apply. */
 function checkUnusedItems(check: Check, items: readonly unknown[]): void {
   if (checkItemCount(check, items)) return;
   for (const [position, item] of items.entries()) {
@@ -181,10 +178,7 @@ function checkString(check: Check, text: string, path: string): void {
   exceeds(check, text, path, STRING_LIMIT, "stringTooLong");
 }
 
-/**
- * Adds a finding and returns true if a text has more than `limit` characters (code points). If only its UTF-16 units
- * exceed the limit, adds a warning.
- */
+/** Adds a finding and returns true if a text has too many code points. For UTF-16 units alone, adds a warning. */
 function exceeds(check: Check, text: string, path: string, limit: number, rule: RuleName): boolean {
   if (text.length <= limit) return false;
   const length = codePoints(text);

@@ -116,10 +116,7 @@ export function ulidTime(ulid: string): number {
   return time;
 }
 
-/**
- * By how much the clocks of the service's machines may differ (assumed). If the times in two IDs are closer than this,
- * they do not show which object is older.
- */
+/** By how much the service's clocks may differ (assumed). Times of IDs that are closer do not show which is older. */
 export const CLOCKS_APART_MS = 2000;
 
 /** Returns the highest ULID of a time (ms since 1970). All IDs that were created until then sort before it. */

@@ -310,10 +310,7 @@ export async function openedFile(
   return { ...opened, file: (await undefinedIfLate(context, look)) ?? opened.file };
 }
 
-/**
- * Returns the folders that a call may read: those in the settings or, over HTTP, in the caller's token. If there are
- * none, those that the client offers (roots).
- */
+/** Returns the folders that a call may read: those of the settings or the token, or else the client's roots. */
 export async function readableDirs({
   allowedDirs,
   roots,

@@ -37,10 +37,7 @@ export interface ToolAnswer {
   readonly opens?: string;
 }
 
-/**
- * A question to the person. A tool may return one only if `context.canAsk()` is true. When the person has replied, the
- * tool is called again with `context.reply`.
- */
+/** A question to the person, if `context.canAsk()`. The tool is called again with the answer: `context.reply`. */
 export interface ToolQuestion {
   readonly ask: {
     readonly message: string;
@@ -221,10 +218,7 @@ export interface ToolServices {
   readonly keep: { readonly days: number; readonly runs: number };
   /** The maximum share of a targeting's options, in percent, that one plan may change or delete. */
   readonly maxChangePercent: number;
-  /**
-   * The address of the management API, or a fixed word for a sandbox inside this process. A plan can be applied only at
-   * the address for which it was made.
-   */
+  /** The address of the management API, or a fixed word for the own sandbox. A plan is only valid for its address. */
   readonly apiUrl: string;
   /** The absolute paths of the folders that `file` and `saveTo` may use. Over HTTP: those of the caller's token. */
   readonly allowedDirs: readonly string[];
@@ -244,10 +238,7 @@ export interface Reply {
 export interface ToolContext extends ToolServices {
   /** Who makes the call: a user, a token or a login. Only the same caller can use its runs and confirmations. */
   readonly caller: string;
-  /**
-   * What lists of runs and approvals show people about the origin of a run: the name that the client gives itself, and
-   * the name of the file in the call.
-   */
+  /** What lists show people about the origin of a run: how the client names itself, and the file in the call. */
   readonly requested?: Requested;
   /** When the call arrived, in ms since 1970. In protocol version 2026-07-28, a person's reply is a new call. */
   readonly arrivedAt: number;

@@ -40,10 +40,7 @@ async function findEmpty(targetingId: string, context: ToolContext): Promise<Emp
   return { structured, text, isError: false };
 }
 
-/**
- * Returns a sentence with two counts: the empty options, and the groups that have only empty sub-options.
- * `get_targeting` shows only the first count, so the two answers can be compared.
- */
+/** Counts empty options, as `get_targeting` does, and apart from them groups that have only empty sub-options. */
 function countedWords(found: ReturnType<typeof emptyOptions>): string {
   const groups = found.filter((option) => !isEmpty(option)).length;
   const also = groups === 0 ? "" : `, and ${many(groups, "group")} with only empty sub-options`;

@@ -200,10 +200,7 @@ interface Allowed {
   readonly signal: AbortSignal;
 }
 
-/**
- * Returns why the settings do not allow a call to change its targetings. Undefined if they do. Options that do not
- * exist are ignored.
- */
+/** Returns why the settings do not allow a call to change its targetings. Options that do not exist are ignored. */
 export async function notAllowed(
   call: WriteCall,
   bytes: ByteSource | undefined,

@@ -55,10 +55,7 @@ export const getTargeting = {
     readTargeting(reference, summary || cursor ? { cursor } : undefined, context),
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/**
- * Returns one targeting and, with `counting`, counts its options. If the arguments name none, lists the targetings that
- * were seen before.
- */
+/** Returns a targeting and, with `counting`, counts its options. Without a name, lists the targetings seen before. */
 export async function readTargeting(
   reference: TargetingReference,
   counting: { readonly cursor: string | undefined } | undefined,

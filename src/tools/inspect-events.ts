@@ -311,10 +311,7 @@ interface Checks {
   readonly notes: readonly string[];
 }
 
-/**
- * Checks events. The events of each user are checked separately if the call names users, or if it checks order or time
- * and there are several users.
- */
+/** Checks events. Each user is checked separately if the call names users, or checks order or time. */
 export function checksOf(arrived: readonly SandboxEvent[], given: InspectInput): Checks {
   const { expect = [], inOrder = false, withinMs, uids } = given;
   const users = uids ?? (inOrder || withinMs !== undefined ? usersWith(arrived, expect) : []);

@@ -27,10 +27,7 @@ interface FullTargeting {
   readonly contextIds?: number;
 }
 
-/**
- * The objects before, or after, the one at which the limit was reached. `count`: how many they are. `isIn`: how many of
- * them were applied.
- */
+/** The objects before, or after, the one at which the limit was reached. `isIn`: how many of them were applied. */
 interface Side {
   readonly count: number;
   readonly isIn: number;

@@ -204,10 +204,7 @@ function keyOf({ step: { option } }: FoundOption, sortBy: "contextCount" | "name
   return [sortBy === "name" ? name : contextCount, createdAt, _id];
 }
 
-/**
- * Compares two options by creation time, then by ID (`[createdAt, _id]`). Without creation times, the order is the
- * same, because an ID begins with the time of creation.
- */
+/** Compares two options by creation time, then by ID, which begins with the time of creation: `[createdAt, _id]`. */
 function byCreation(one: readonly [string, string], other: readonly [string, string]): number {
   return byCodePoints(one[0], other[0]) || byCodePoints(one[1], other[1]);
 }

@@ -69,10 +69,7 @@ export const planTargeting = {
   handler: (given, context) => planDesiredState(given, context),
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/**
- * Plans a desired state and stores the plan as a run. `earlier`: the run of an interrupted call, in which the plan is
- * then stored instead of in a new one.
- */
+/** Plans a desired state and stores the plan in a run: a new one, or `earlier`, the one of an interrupted call. */
 export async function planDesiredState(
   given: DesiredArguments,
   context: ToolContext,

@@ -192,10 +192,7 @@ async function undoReport({ header, status }: ChangeRun, context: ToolContext): 
   }
 }
 
-/**
- * Returns whether a run was interrupted before it was planned and cannot be planned any more. A run of apply_plan can
- * still be planned as long as its plan is stored.
- */
+/** Returns whether a run was interrupted before it was planned, and has no stored plan with which to go on. */
 async function isNeverPlanned({ header, state, status }: ChangeRun, { runs }: ToolContext): Promise<boolean> {
   if (status() !== "interrupted" || state.planned) return false;
   if (header.call.tool !== "apply_plan") return header.unplanned === true || state.objects.length === 0;
@@ -342,10 +339,7 @@ export async function undoNoteOf(run: Run, context: ToolContext): Promise<string
   });
 }
 
-/**
- * Returns the error for undoing a run that is not stored. The time in the run ID shows whether the run was too old to
- * be kept, or there never was such a run.
- */
+/** Returns the error for undoing a run that is not stored. Its ID shows whether it was too old, or never existed. */
 export function notKept(runId: string, { keep, clock }: Pick<ToolContext, "keep" | "clock">): ToolError {
   const kept =
     `finished runs are kept for ${keep.days} days (TARGETING_MCP_KEEP_DAYS), and the last ${keep.runs} of each caller ` +

@@ -35,10 +35,7 @@ export const undoRun = {
   handler: ({ runId }, context) => startUndoPlan(runId, context),
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/**
- * Plans the undo of a run and stores the plan as a run. `earlier`: the run of an interrupted call, in which the plan is
- * then stored instead of in a new one.
- */
+/** Plans the undo of a run and stores the plan in a run: a new one, or `earlier`, the one of an interrupted call. */
 export async function startUndoPlan(runId: string, context: ToolContext, earlier?: ChangeHeader): Promise<ToolAnswer> {
   const { targetings, make, undoes, notes, undone } = await undoPlanOf(runId, context);
   return planNowOrInBackground<PlannedUndo>(

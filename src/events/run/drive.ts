@@ -194,10 +194,7 @@ function isSimplyAccepted(entry: EventEntry): entry is Settled {
 
 /** A lease that was renewed longer ago than this (in milliseconds) is renewed before the next event is sent. */
 const RENEW_AFTER_MS = SEND_WINDOW_MS / 2;
-/**
- * How often sending an event is tried if the time that the renewed lease allows is over each time. Without this limit,
- * a slow machine would try forever.
- */
+/** How often sending an event is tried if its lease is too old each time, as may happen on a slow machine. */
 const HELD_BACK_TRIES = 10;
 
 /** Sends events only while this process holds the lease of the run. Otherwise, `track` throws a LeaseLostError. */

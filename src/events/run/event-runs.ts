@@ -89,10 +89,7 @@ export class EventRuns {
     );
   }
 
-  /**
-   * Returns the earlier runs of identical calls. An unfinished one (`going`) should be resumed. One that has ended
-   * (`ended`) is only mentioned in the answer.
-   */
+  /** Returns earlier runs of identical calls: an unfinished one to resume (`going`), and one to mention (`ended`). */
   findEarlierRun(planned: PlannedEvents, caller: string): Promise<EarlierRuns<EventRun>> {
     return this.runs.findEarlierRun(callOf(planned), caller);
   }
@@ -198,10 +195,7 @@ export class EventRuns {
     return runId;
   }
 
-  /**
-   * Starts a run. If the caller may not store that much, first removes the dry run of the same events. Throws a
-   * ShareFullError if that is not enough.
-   */
+  /** Starts a run, if need be after removing the dry run of its events. Throws a ShareFullError if there is no room. */
   async #startWithRoom(planned: PlannedEvents, caller: string): Promise<EventRun> {
     const { store } = this.#context;
     const checkRoom = async () => store.sizes.checkRoom?.(caller, planned.source.size ?? 0);
@@ -319,10 +313,7 @@ async function begin(
   await run.flush();
 }
 
-/**
- * Restores the state of a stored run. Throws a NothingStoredError if its events are no longer stored, or a
- * DamagedRunError if its journal is missing.
- */
+/** Restores the state of a run. Throws a NothingStoredError, or a DamagedRunError if its journal is missing. */
 async function readBack(
   kept: StoredParts<EventCall, EventEntry>,
 ): Promise<ReadBack<EventEntry, EventRunState> | undefined> {

@@ -32,10 +32,7 @@ export interface SendOptions {
   readonly api: EventApi;
   readonly clock: Clock;
   readonly concurrency?: number;
-  /**
-   * What to do if the answer to an event is lost. `report`: its result is unknown. `resend`: it is sent again, and may
-   * then be recorded twice.
-   */
+  /** What to do if an answer is lost. `resend`: the event is sent again, and may then be recorded twice. */
   readonly onUnknown?: "report" | "resend";
   /** For how long after its first attempt an event is retried, in milliseconds. Default: 120,000. */
   readonly retryBudgetMs?: number;
@@ -51,10 +48,7 @@ const READ_AT_ONCE = 100;
 const WINDOW = 1000;
 /** How many events `beforeSend` announces at a time. After a crash, the results of announced events are unknown. */
 const ANNOUNCED = 100;
-/**
- * While more than this many announced events wait to be sent, no more are announced. So more can be announced together
- * later, which needs fewer lines in the journal.
- */
+/** While more announced events than this wait, no more are announced: the journal then needs fewer lines. */
 const STILL_WAITING = 50;
 const DEFAULT_CONCURRENCY = 16;
 const DEFAULT_RETRY_BUDGET_MS = 120_000;
@@ -257,10 +251,7 @@ function fairBuffer<Item>() {
   };
 }
 
-/**
- * Runs tasks, at most `concurrency` at the same time. Tasks with the same key run one after another. After an error, no
- * further task starts.
- */
+/** Runs up to `concurrency` tasks at a time, those with the same key in order, and none after an error. */
 function keyedQueue<Task>(concurrency: number, perform: (task: Task) => Promise<void>) {
   interface Entry {
     readonly key: string;

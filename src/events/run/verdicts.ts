@@ -35,10 +35,7 @@ const FINDINGS_KEPT = 5;
 
 const PLAINLY_RECORDED: EventVerdict = { predicted: "recorded", basis: "documented", findings: [] };
 
-/**
- * Stores the verdicts on all events of a run. To save memory, it stores each combination of findings only once, and a
- * number for each event.
- */
+/** Stores the verdicts on events. To save memory, it stores each combination of findings only once. */
 export class VerdictKinds {
   readonly #kinds: VerdictKind[] = [];
   readonly #byKey = new Map<string, number>();
@@ -120,10 +117,7 @@ export function verdictOf(predicted: Validation, observed: EventSettlement["obse
   return { predicted: verdict, basis, ...(observed !== undefined && { observed }), findings: first };
 }
 
-/**
- * The outcome of an event. `unknown`: it was sent, but the service may not have recorded it. `notApplied`: it did not
- * reach the service.
- */
+/** The outcome of an event. `unknown`: it was sent and perhaps not recorded. `notApplied`: it was not received. */
 type EventOutcome = "succeeded" | "failed" | "unknown" | "notApplied";
 
 /**

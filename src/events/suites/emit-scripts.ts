@@ -254,10 +254,7 @@ function catalogueLines(): string {
     .join("");
 }
 
-/**
- * Functions of the generated test. A problem fails the test, because the service does not record the event, or may not.
- * A note does not fail it.
- */
+/** Functions of the generated test. A problem fails the test: the event is not recorded, or may not be. */
 const CHECKS = `function bodyOf(text) {
   try {
     return JSON.parse(text);

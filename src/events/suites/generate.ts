@@ -105,10 +105,7 @@ interface Subject {
   readonly full: Body;
 }
 
-/**
- * A character with one UTF-16 unit (`WIDE`) and one with two (`WIDER`). The API document does not say whether its
- * limits count characters or units.
- */
+/** Characters with one UTF-16 unit and with two. The API document does not say which of both its limits count. */
 const WIDE = "가";
 const WIDER = "😀";
 

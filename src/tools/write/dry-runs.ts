@@ -53,10 +53,7 @@ export async function dryRun(given: Given, context: ToolContext): Promise<ToolAn
   }
 }
 
-/**
- * Plans a dry run again before it is applied. If its effect has changed, or if the call only checks the dry run,
- * returns an answer instead of the plan.
- */
+/** Plans a dry run again to apply it. Returns an answer if its effect has changed, or if the call only checks it. */
 export async function dryRunToApply(
   { header, state }: ChangeRun,
   { isDry }: { readonly isDry: boolean },
