@@ -13,7 +13,7 @@ export function waitsOnPage(runId: string, address: string | undefined): string 
     address === undefined
       ? "a page with this run was opened for the person, who decides there"
       : `a person who may approve it decides on the page at ${address}`;
-  return `${who}; nothing was changed yet. get_run {"runId":"${runId}","waitMs":25000} waits for the decision; cancel_run ends the run`;
+  return waits(who, runId);
 }
 
 /** Returns the status of a task while a person decides. `address`: undefined if the server opened the page itself. */
@@ -28,10 +28,11 @@ export function opensPageText(effect = "a change waits there."): string {
 }
 
 export function waitsInView(runId: string): string {
-  return (
-    "the client shows this run to the person, who decides there; nothing was changed yet. " +
-    `get_run {"runId":"${runId}","waitMs":25000} waits for the decision; cancel_run ends the run`
-  );
+  return waits("the client shows this run to the person, who decides there", runId);
+}
+
+function waits(who: string, runId: string): string {
+  return `${who}; nothing was changed yet. get_run {"runId":"${runId}","waitMs":25000} waits for the decision; cancel_run ends the run`;
 }
 
 export const STRICT_REMEDY =

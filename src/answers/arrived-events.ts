@@ -9,7 +9,6 @@ import {
   type WrongKind,
 } from "../events/coverage.ts";
 import type { ExpectationResult } from "../events/expectations.ts";
-
 import { nearestName } from "../events/spelling.ts";
 import { amount, thousands } from "../platform/text.ts";
 import { ROUTES } from "../spec/routes.ts";
@@ -313,12 +312,10 @@ export function reportCheck(
 
 const ONCE_WORDS = ": the expected events arrived in this order at least once";
 
-/** The expected events of a call. */
 type Expected = readonly { readonly eventName: string }[];
 
 const UNMET_NAMED = 3;
 
-/** Returns, for each user, which expectations are not met and why. */
 function unmetWords(
   expectations: readonly ExpectationRow[],
   expect: Expected,
@@ -397,27 +394,19 @@ function fitting<Checked extends CheckedRow>(rows: readonly Checked[], tokens: n
 }
 
 function moreText(rows: readonly CheckedRow[], picked: readonly CheckedRow[], unmet: string): readonly string[] {
-  const omitted = rows.length - picked.length;
-  const broken = (some: readonly CheckedRow[]): number => some.filter(({ met }) => !met).length;
-  if (omitted === 0) return [];
   const shown = new Set(picked);
   const hidden = rows.filter((row) => !shown.has(row));
-  const users = [
-    ...new Set((broken(hidden) > 0 ? hidden.filter(({ met }) => !met) : hidden).flatMap(({ uid }) => uid ?? [])),
-  ];
+  if (hidden.length === 0) return [];
+  const broken = hidden.filter(({ met }) => !met);
+  const users = [...new Set((broken.length > 0 ? broken : hidden).flatMap(({ uid }) => uid ?? []))];
   const named = users.slice(0, HIDDEN_USERS).map((uid) => quoteUntrusted(cutUid(uid)));
-  const further = users.length - named.length;
+  const further = thousands(users.length - named.length);
+  const others = broken.length > 0 ? `, then the ${further} after these in the list of users` : ` and ${further} more`;
   const rest =
     named.length === 0
       ? "a call with fewer expectations shows all"
-      : `to see them, give uids ${named.join(", ")}${further > 0 ? furtherWords(further, broken(hidden) > 0) : ""}`;
-  return [`(${omitted} more, ${broken(hidden)} of them ${unmet}: ${rest})`];
-}
-
-function furtherWords(further: number, isUnmet: boolean): string {
-  return isUnmet
-    ? `, then the ${thousands(further)} after these in the list of users`
-    : ` and ${thousands(further)} more`;
+      : `to see them, give uids ${named.join(", ")}${users.length > named.length ? others : ""}`;
+  return [`(${hidden.length} more, ${broken.length} of them ${unmet}: ${rest})`];
 }
 
 /** If the results of some users do not fit into the answer, it names at most this many of these users. */

@@ -27,7 +27,6 @@ function fixWords({ fix, uncorrected }: Detail, otherwise: string): string {
   return `${capitalized(plain(fix))}.${why}`;
 }
 
-/** Why autocorrect did not correct an event, by reason. */
 const UNCORRECTED_WORDS: Readonly<Record<Uncorrected, string>> = {
   otherWord: "it corrects spelling, and this is another word",
   unclearName: "it is not clear which supported name is meant",
@@ -41,7 +40,6 @@ function isUncorrected(reason: string): reason is Uncorrected {
   return Object.hasOwn(UNCORRECTED_WORDS, reason);
 }
 
-/** Returns the message for an event whose request failed. */
 function requestWords({ kind, ...detail }: Detail, statusCode: number | undefined): Message {
   const known = storedRequestDetails(detail, statusCode);
   if (kind === "rateLimited")

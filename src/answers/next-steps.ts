@@ -231,7 +231,7 @@ function theirInput(runId: string, failed: readonly SummarizedFailure[]): string
   return `${its} input: ${inputCall(runId, areUnknown ? "unknown" : "failed")}`;
 }
 
-const DELETIONS: ReadonlySet<string> = new Set(["delete_options", "delete_targeting"]);
+export const DELETIONS: ReadonlySet<string> = new Set(["delete_options", "delete_targeting"]);
 
 /** Returns whether a run left the objects of this failure, because others have changed them since it was planned. */
 function isLeft({ tool }: ReportedRun, { errorCode, outcome }: SummarizedFailure): boolean {

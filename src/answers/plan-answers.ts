@@ -51,20 +51,17 @@ const NOTHING = { items: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied:
 
 interface AnsweredPlan {
   readonly environment: "live" | "sandbox";
-  readonly runId?: string | undefined;
+  readonly runId: string;
   readonly tool: string;
-  readonly status: "planned" | "failed";
   readonly document: PlanDocument;
   readonly requests: readonly PlannedRequest[];
   readonly nextSteps: readonly string[];
-  readonly isError?: boolean;
   readonly refused?: string | undefined;
 }
 
 /** Returns the answer about a plan, in at most 2,500 tokens. The resource of the run contains the whole plan. */
 export function planAnswer(plan: AnsweredPlan): RenderedReport {
-  const isError = plan.isError ?? false;
-  return fitted((most) => renderAnswer(structuredOf(plan, most), textOf(plan, most), isError));
+  return fitted((most) => renderAnswer(structuredOf(plan, most), textOf(plan, most)));
 }
 
 /** Returns the answer with as many entries as the token limit allows. `make` gets the maximum number of entries. */
@@ -82,7 +79,7 @@ function planUri(runId: string): string {
 }
 
 function structuredOf(answer: AnsweredPlan, most: number): Readonly<Record<string, unknown>> {
-  const { environment, runId, tool, status, document, requests, nextSteps } = answer;
+  const { environment, runId, tool, document, requests, nextSteps } = answer;
   const { plan } = document;
   const items = itemCount(plan);
   const lists = { drift: plan.drift, conflicts: plan.conflicts, onlyThere: plan.onlyThere, problems: plan.problems };
@@ -95,7 +92,7 @@ function structuredOf(answer: AnsweredPlan, most: number): Readonly<Record<strin
     environment,
     runId,
     tool,
-    status,
+    status: "planned",
     counts: { ...NOTHING, items, pending: items },
     targeting: plan.targeting,
     changes,
@@ -105,7 +102,8 @@ function structuredOf(answer: AnsweredPlan, most: number): Readonly<Record<strin
     ...(omitted.length > 0 && { omitted: Object.fromEntries(omitted) }),
     ...(requests.length > 0 && { plan: requests.slice(0, most), requests: { planned: requests.length } }),
     digest: document.digest,
-    ...(runId !== undefined && { planUri: planUri(runId), ...(isCut && { cursor: firstCursor(runId) }) }),
+    planUri: planUri(runId),
+    cursor: isCut ? firstCursor(runId) : undefined,
     nextSteps,
   };
 }
@@ -142,7 +140,7 @@ function textOf(answer: AnsweredPlan, most: number): readonly string[] {
       ...(more > 0 ? [`- and ${count(more)} more${allAt(runId)}`] : []),
     ];
   };
-  const ran = runId === undefined ? `Environment: ${environment}.` : `Run ${runId}, ${environment}.`;
+  const ran = `Run ${runId}, ${environment}.`;
   const sections = [
     ...CHANGE_KINDS.flatMap((kind) => {
       const own = changes.filter((change) => change.kind === kind);

@@ -229,7 +229,6 @@ const HOSTS: Readonly<Record<string, readonly [word: string, title: string]>> = 
   "gemini-cli-mcp-client": ["gemini", "Gemini CLI"],
 };
 
-/** A call that needs a file outside the allowed folders. */
 interface FolderRequest {
   /** The name that the client reports. Undefined over HTTP, where the allowed folders depend on the caller's token. */
   readonly client: string | undefined;

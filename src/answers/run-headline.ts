@@ -35,7 +35,6 @@ const WORK: Readonly<Record<string, Work>> = {
   get_run: SAVED,
 };
 
-/** The beginning of the first line, by status of the run. */
 const BEFORE: Readonly<Partial<Record<RunStatus, string>>> = {
   running: "Still running; ",
   interrupted: "Interrupted; ",
@@ -410,9 +409,7 @@ export function swapsNote({ temporaryNames = 0, tool, status }: ReportedRun): re
 
 const MAX_NAMED = 3;
 
-export function resumedRunHint(): string {
-  return "this call was made before and had not finished: its run was resumed";
-}
+export const RESUMED_RUN = "this call was made before and had not finished: its run was resumed";
 
 /** Returns a note that an earlier run of an identical call was unfinished, but that this call has started a new run. */
 export function newRunHint({ runId, status }: EndedRun): string {

@@ -99,7 +99,6 @@ export function resultSheetText({
 
 const NEEDING_ROWS = " The rows that were not applied need one of the failed rows, so they are included.";
 
-/** Returns the lines that follow the sheet of a dry run of events. */
 function dryRunLines(
   results: ReadonlyMap<string, number>,
   { isPart, fix }: { readonly isPart: boolean; readonly fix: string },

@@ -1,5 +1,5 @@
-import { BASES, BASIS_WORDS, type RuleBasis } from "../events/catalogue.ts";
-import type { SuiteFormat } from "../events/suites/emit.ts";
+import { BASES, BASIS_WORDS } from "../events/catalogue.ts";
+import type { contentsOf, SuiteFormat } from "../events/suites/emit.ts";
 import type { CaseResult, SuiteReport } from "../events/suites/run-suite.ts";
 import { type EventSuite, eventsOf } from "../events/suites/suite.ts";
 import { amount, cutText } from "../platform/text.ts";
@@ -189,20 +189,18 @@ export function pageTestNote(cases: number): string {
   return `the file opens a page and checks the events that the page itself sends; it does not contain the ${many(cases, "case")} of the suite, and kinds, uid and seed do not change it`;
 }
 
-export function suiteText(suite: {
+interface GeneratedSuite extends ReturnType<typeof contentsOf> {
   readonly suiteId: string;
   readonly resourceUri: string;
   readonly format: SuiteFormat;
-  readonly cases: number;
-  readonly byKind: Readonly<Record<string, number>>;
-  readonly byVerdict: Readonly<Record<string, number>>;
-  readonly byBasis: Readonly<Partial<Record<RuleBasis, number>>>;
   readonly notes?: readonly string[];
   readonly target?: string;
   readonly savedTo?: string;
   readonly note?: string;
   readonly preview: string;
-}): string {
+}
+
+export function suiteText(suite: GeneratedSuite): string {
   const { suiteId, resourceUri, format, cases, byKind, byVerdict, byBasis, target, savedTo, note, preview } = suite;
   const { notes = [] } = suite;
   const counted = (counts: Readonly<Record<string, number>>): string => wordsOf(counts, String, ", ");

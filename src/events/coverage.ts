@@ -147,7 +147,6 @@ interface FoundKind {
   count: number;
 }
 
-/** How many different fixes are listed for a missing parameter. */
 const FIXES_LISTED = 3;
 
 /** Returns the fixes for events without a parameter. Some have its value under another name, others do not have it. */

@@ -20,7 +20,6 @@ export interface Expectation {
 }
 
 interface ExpectationOptions {
-  /** Whether the events must arrive in the order of the expectations. */
   readonly inOrder?: boolean | undefined;
   /** The longest time from the first to the last expected event, in milliseconds. */
   readonly withinMs?: number | undefined;
@@ -307,12 +306,12 @@ export function checkDuration(
   { inOrder = false, withinMs }: { readonly inOrder?: boolean | undefined; readonly withinMs: number },
 ): DurationResult {
   const events = sortedByTime(arrived);
-  const all = expect.filter(({ count }) => count !== 0).map((expectation) => foundOf(events, expectation));
+  const found = expect.map((expectation) => foundOf(events, expectation));
+  const all = found.filter(({ expectation }) => expectation.count !== 0);
   if (all.length === 0) return { met: true, tookMs: 0, missing: [] };
-  const missing = expect.flatMap((expectation, index) => {
-    const { wanted } = foundOf(events, expectation);
-    return wanted.length < (expectation.count ?? 1) ? [index] : [];
-  });
+  const missing = found.flatMap(({ wanted, expectation: { count = 1 } }, index) =>
+    wanted.length < count ? [index] : [],
+  );
   const tookMs = (inOrder ? shortest(events, all, true) : undefined) ?? shortest(events, all, false);
   return tookMs === undefined ? { met: false, missing } : { met: tookMs <= withinMs, tookMs, missing };
 }

@@ -121,5 +121,5 @@ function reportCheckedPlan(run: ChangeRun, document: PlanDocument, plan: Plan, c
   }
   const requests = weighed(plan.steps, plannedRequests(plan.steps));
   const nextSteps = [`apply_plan {"runId":"${runId}"} applies it: the plan is still valid`];
-  return planAnswer({ environment, runId, tool: "apply_plan", status: "planned", document, requests, nextSteps });
+  return planAnswer({ environment, runId, tool: "apply_plan", document, requests, nextSteps });
 }

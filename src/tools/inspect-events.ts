@@ -25,7 +25,6 @@ import {
   checkOrder,
   type DurationResult,
 } from "../events/expectations.ts";
-
 import { nearestName } from "../events/spelling.ts";
 import { isJsonObject } from "../platform/json.ts";
 import { thousands } from "../platform/text.ts";
@@ -91,7 +90,6 @@ const LOOKED_AT = 100_000;
 /** A position after the last user: at most LOOKED_AT events are checked, so there are at most as many users. */
 const AFTER_ALL_USERS = LOOKED_AT;
 
-/** Returns the events that a sandbox received, with the results of the checks. */
 async function inspection(given: InspectInput, context: ToolContext): Promise<ToolAnswer> {
   const { eventName, verdict, limit } = given;
   const filters = { uid: given.uid, since: instant(given.since), eventName, verdict };

@@ -75,7 +75,6 @@ export function renderKeptPlan(
     environment,
     runId,
     tool: known.facts.tool ?? call.tool,
-    status: "planned",
     document,
     requests: isApplicable(plan) ? requestsFor(document, known) : [],
     nextSteps:

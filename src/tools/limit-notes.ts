@@ -27,21 +27,7 @@ interface FullTargeting {
   readonly contextIds?: number;
 }
 
-/** The objects before, or after, the one at which the limit was reached. `isIn`: how many of them were applied. */
-interface Side {
-  readonly count: number;
-  readonly isIn: number;
-}
-
-interface LimitsMet {
-  readonly first: ReportedObject | undefined;
-  readonly before: Side;
-  readonly after: Side;
-  readonly options: readonly FullOption[];
-  readonly optionsOmitted: number;
-  readonly targetings: readonly FullTargeting[];
-  readonly isProject: boolean;
-}
+type LimitsMet = Awaited<ReturnType<typeof limitsMet>>;
 
 /** Returns notes about limits that stopped a run: the limit, what is stored, how much more fits, what was applied. */
 export async function limitNotes(run: ChangeRun, context: ToolContext): Promise<readonly string[]> {
@@ -56,7 +42,7 @@ function limitPlace({ first, before, after }: LimitsMet): readonly string[] {
   return [`The limit was reached first at ${placeWords(first)}${picked}, and nothing of that item was applied`];
 }
 
-function sideWords(side: "before" | "after", { count, isIn }: Side): string | undefined {
+function sideWords(side: "before" | "after", { count, isIn }: LimitsMet["before"]): string | undefined {
   return count === 0 ? undefined : `${number(isIn)} of ${number(count)} ${side} it`;
 }
 
@@ -119,7 +105,7 @@ const OPTIONS_READ = 3;
 const MAX_LISTED = 5000;
 
 /** Returns which limit a run reached (management-api 8.1), at which object, and how much is stored now. */
-async function limitsMet(run: ChangeRun, context: ToolContext): Promise<LimitsMet> {
+async function limitsMet(run: ChangeRun, context: ToolContext) {
   const api = shortReads(context);
   const { signal } = context;
   const { input } = run.header.call;
@@ -140,11 +126,15 @@ async function limitsMet(run: ChangeRun, context: ToolContext): Promise<LimitsMe
   return { ...where, options, optionsOmitted: optionIds.length - options.length, targetings, isProject };
 }
 
+/**
+ * Returns the first object that a limit stopped, and how many objects come `before` and `after` it. `isIn`: how many of
+ * these were applied.
+ */
 function stoppedAtLimit({ state }: ChangeRun) {
   const sides = { before: { count: 0, isIn: 0 }, after: { count: 0, isIn: 0 } };
   const targetingIds = new Set<string>();
   const optionIds = new Set<string>();
-  let first: LimitsMet["first"];
+  let first: ReportedObject | undefined;
   let isNew = false;
   for (let object = 0; object < state.objects.length; object += 1) {
     const standing = state.standing(object);

@@ -96,7 +96,6 @@ export const listOptions = {
 
 const EMPTY_NOTE = `Empty: ${EMPTY_WORDS}. delete_options with onlyEmpty also counts groups with only empty sub-options.`;
 
-/** Adds to a list of empty options the note that says which options count as empty. */
 function withEmptyNote({ structured, text, isError }: ToolAnswer): ToolAnswer {
   const note = typeof structured.note === "string" ? `${structured.note} ${EMPTY_NOTE}` : EMPTY_NOTE;
   return { structured: { ...structured, note }, text: `${text}\n${EMPTY_NOTE}`, isError };

@@ -1,4 +1,5 @@
 import { dirname, resolve } from "node:path";
+import { renderAnswer } from "../answers/budget.ts";
 import { messageFor } from "../answers/failures.ts";
 import { rejectsUri } from "../answers/next-steps.ts";
 import { differenceLine } from "../answers/plan-words.ts";
@@ -42,7 +43,6 @@ const RESULTS: Readonly<Record<Standing, string>> = {
   unknown: "Unknown",
 };
 
-/** The texts in the column Result for a dry run of events. */
 const DRY_RUN_RESULTS: typeof RESULTS = { ...RESULTS, failed: "Would fail", pending: "Would be sent" };
 
 function resultsIn({ events }: SheetRun): typeof RESULTS {
@@ -274,11 +274,9 @@ async function savedFailedRows(
   const place = await freePlaceFor(saveTo, allowedDirs);
   const savedTo = place.path;
   await saveFile(place, runs.part(runId, "rejects")());
-  return {
-    structured: { environment, runId, tool, status, savedTo, rows: { [RESULTS.failed]: failed } },
-    text: failedRowsText(savedTo, { failed, tool, isDryRun: status === "planned" }),
-    isError: false,
-  };
+  return renderAnswer({ environment, runId, tool, status, savedTo, rows: { [RESULTS.failed]: failed } }, [
+    failedRowsText(savedTo, { failed, tool, isDryRun: status === "planned" }),
+  ]);
 }
 
 /** Saves the sheet of a run with all results or those of one outcome or, without a sheet, the failed rows. */
@@ -310,9 +308,8 @@ export async function savedResults(
   const tool = found.run?.state.facts?.tool ?? call.tool;
   const status = run.status();
   const savedTo = place.path;
-  return {
-    structured: { environment, runId, tool, status, savedTo, rows: Object.fromEntries(results) },
-    text: resultSheetText({
+  return renderAnswer({ environment, runId, tool, status, savedTo, rows: Object.fromEntries(results) }, [
+    resultSheetText({
       savedTo,
       results,
       isOver: status !== "running",
@@ -321,8 +318,7 @@ export async function savedResults(
       isPart: only !== undefined,
       ...(found.events && { events: found.events.state.counts(), isDryRun: status === "planned" }),
     }),
-    isError: false,
-  };
+  ]);
 }
 
 function againCall({ run, events, file: { given = {} } }: SheetRun, file: string): string {

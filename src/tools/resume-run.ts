@@ -15,7 +15,6 @@ import { CONFIRMATION_MS, changeOf, countOpenRemovals, isUndone, isWithdrawn } f
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import type { ChangeHeader } from "../changes/changes.ts";
 import type { EffectObject } from "../changes/rows/entries.ts";
-
 import { textOf } from "../plans/look-again.ts";
 import { readPlan } from "../plans/plan-document.ts";
 import { parseJson } from "../platform/json.ts";
@@ -42,7 +41,6 @@ import { confirmationArgument } from "./write/confirmed.ts";
 import { type Approved, type Decision, decide, inClient, personOf, refusedError } from "./write/decide.ts";
 import { decidedWork } from "./write/on-page.ts";
 import { checkNoDryRun, followRun, waitWithinCall } from "./write/planned.ts";
-
 import { effectOf } from "./write/waiting.ts";
 import { runOutput } from "./write/write.ts";
 

@@ -11,14 +11,13 @@ import {
 import { suiteReportUri } from "../answers/event-suites.ts";
 import { groupFailures } from "../answers/failures.ts";
 import type { Reader } from "../answers/message-words.ts";
-import { undoNote, undoneNote } from "../answers/next-steps.ts";
+import { DELETIONS, undoNote, undoneNote } from "../answers/next-steps.ts";
 import { savedText } from "../answers/reading.ts";
 import { appliedBeforeNote, confirmationStep, renderReport, tokenAgainStep } from "../answers/run-report.ts";
 import type { ReportedRun } from "../answers/run-results.ts";
 import { type ApprovalRun, isApproval } from "../changes/approvals.ts";
 import { fileOf, isUndone, isWithdrawn, leftoverNames, lossDigest, undoneByRun } from "../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
-
 import { isEventRun } from "../events/run/event-runs.ts";
 import { autocorrects } from "../events/run/run-state.ts";
 import { isUndetected } from "../files/detected-form.ts";
@@ -34,7 +33,6 @@ import { type ToolAnswer, type ToolContext, ToolError } from "./define-tool.ts";
 import { eventDryRunReport, eventRunReport } from "./event-report.ts";
 import { askFor } from "./write/confirmation-token.ts";
 import { dryRunSteps, followRun, interruptedHints, totalsAfter, withoutContextIds } from "./write/planned.ts";
-
 import { effectOf, endIfExpired } from "./write/waiting.ts";
 
 const RESULTS_READ = 50;
@@ -55,7 +53,6 @@ export async function ownRun(
 
 type ReportExtras = Pick<ReportedRun, "approval" | "alwaysReportsApproval"> & {
   readonly notes?: readonly string[] | undefined;
-  /** Who reads the report. Default: an agent. */
   readonly reader?: Reader;
 };
 
@@ -316,8 +313,6 @@ export async function undoneWords(runId: string, state: ChangeRun["state"], cont
   const rows = (await undefinedIfUnreadable(documentOf(by, context)))?.wayBack?.rows ?? [];
   return undoneNote(runId, by, rows.some(mayBeUndoneLater) ? "part" : "whole");
 }
-
-const DELETIONS: ReadonlySet<string> = new Set(["delete_options", "delete_targeting"]);
 
 /** Returns a sentence that says whether a finished run can be undone, and until when. Undefined for other runs. */
 export async function undoNoteOf(run: Run, context: ToolContext): Promise<string | undefined> {

@@ -5,7 +5,6 @@ import { isWithdrawn, needsConfirmation, writeCall } from "../../changes/change-
 import type { ChangeRun } from "../../changes/change-run.ts";
 import type { ChangeHeader, StartPlanned } from "../../changes/changes.ts";
 import { isGoing, type Plan } from "../../changes/plan/plan.ts";
-
 import { isUnstarted } from "../../runs/store.ts";
 import { changesOf } from "../apis.ts";
 import { type ToolAnswer, type ToolContext, ToolError, type ToolOutcome } from "../define-tool.ts";

@@ -284,8 +284,7 @@ export interface ApprovalRequest<R> {
   readonly closed?: (() => Promise<ToolAnswer>) | undefined;
   readonly start: (asked: Asked, hints: readonly string[]) => Promise<R>;
   readonly declined: () => Promise<R> | R;
-  /** Asks the person in a view or on the web page. Absent if this request cannot be approved there. */
-  readonly onPage?: () => Promise<R>;
+  readonly onPage: () => Promise<R>;
   readonly token: () => Promise<R>;
 }
 
@@ -314,17 +313,18 @@ export async function decided<R>(
   context: Pick<ToolContext, "confirm" | "canAsk" | "page" | "inView" | "reply">,
 ): Promise<R | Extract<ToolOutcome, ToolQuestion>> {
   const { reply } = context;
-  const { page, inView, ...others } = context;
-  switch (chooseChannel(wish.needsApproval, wish.onPage === undefined ? others : context)) {
+  switch (chooseChannel(wish.needsApproval, context)) {
     case "start":
       return wish.start("not_needed", []);
     case "token":
       return wish.token();
     case "page":
-      if (wish.onPage !== undefined) return wish.onPage();
-      throw cannotAsk(wish, context);
+      return wish.onPage();
     case "refuse":
-      throw cannotAsk(wish, context);
+      throw new ToolError(
+        `this needs approval, and this client cannot ask a person. ${effectText(wish.effect())}`,
+        context.page?.remedy ?? STRICT_REMEDY,
+      );
     case "ask": {
       if (reply === undefined) return question(wish);
       if (!reply.accepted) return wish.declined();
@@ -333,16 +333,6 @@ export async function decided<R>(
       return wish.start("agreed_in_client", asked.changed === undefined ? [] : [askedTwiceHint(asked.changed)]);
     }
   }
-}
-
-function cannotAsk(
-  { effect }: Pick<ApprovalRequest<unknown>, "effect">,
-  { page }: Pick<ToolContext, "page">,
-): ToolError {
-  return new ToolError(
-    `this needs approval, and this client cannot ask a person. ${effectText(effect())}`,
-    page?.remedy ?? STRICT_REMEDY,
-  );
 }
 
 function question<R>(

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { changedEffect, effectOfCall, effectText } from "../../answers/approvals.ts";
+import { changedEffect, type Effect, effectOfCall, effectText } from "../../answers/approvals.ts";
 import { many } from "../../answers/message-words.ts";
 import { requestFailure } from "../../answers/request-messages.ts";
 import { renderReport } from "../../answers/run-report.ts";
@@ -145,11 +145,15 @@ async function propose(runId: string, plan: Plan, context: ToolContext): Promise
   const changes = changesOf(context);
   const stored = await changes.runs.stored(runId);
   if (stored === undefined) throw new ToolError("the dry run is no longer stored", "Make the call with dryRun again.");
-  const effect = plan.losses.length === 0 ? undefined : effectOfCall(plan.losses, plan.objects, plan.facts).sentence;
+  const effect = effectOfPlan(plan)?.sentence;
   const foreseen = requestsToSend(plan, new RunState(plan));
   plan.facts = { ...plan.facts, shown: planDigest(plan), foreseen, ...(effect !== undefined && { effect }) };
   plan.madeAt = context.clock.now();
   await changes.propose(stored.header, plan);
+}
+
+function effectOfPlan({ losses, objects, facts }: Plan): Effect | undefined {
+  return losses.length === 0 ? undefined : effectOfCall(losses, objects, facts);
 }
 
 function answerOf(
@@ -159,8 +163,8 @@ function answerOf(
   context: ToolContext,
 ): ToolAnswer {
   const state = new RunState(plan);
-  const effect = plan.losses.length > 0 ? effectText(effectOfCall(plan.losses, plan.objects, plan.facts)) : undefined;
-  const asks = effect === undefined ? [] : [`${asksFirst(plan, context)}${effect}`];
+  const effect = effectOfPlan(plan);
+  const asks = effect === undefined ? [] : [`${asksFirst(plan, context)}${effectText(effect)}`];
   // An effect that needs approval already lists the changes. So the answer lists them only without such an effect.
   const changed = effect === undefined ? plannedChanges(state) : [];
   const same = changed.filter(changesNothing).length;
@@ -232,7 +236,7 @@ function changesSince(before: RunState, plan: Plan): string {
     else if (was === "failed" && is !== "failed") working += 1;
     else if (JSON.stringify(before.reason(object)) !== JSON.stringify(now.reason(object))) other += 1;
   }
-  const lost = plan.losses.length === 0 ? undefined : effectOfCall(plan.losses, plan.objects, plan.facts);
+  const lost = effectOfPlan(plan);
   const parts = [
     ...(before.objects.length === now.objects.length
       ? []

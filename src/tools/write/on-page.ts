@@ -22,7 +22,6 @@ import { approvalOfRun, ownRun, reportedRun, reportRun } from "../run-reports.ts
 import { decisionFor } from "./confirmation-token.ts";
 import { type ApprovalRequest, decide, decided, inClient } from "./decide.ts";
 import { waitWithinCall } from "./planned.ts";
-
 import { effectOf, storedEffect, waitingRun } from "./waiting.ts";
 
 /** Answers with a token if nobody has opened the page. In strict mode, without tokens, throws a ToolError. */
@@ -98,7 +97,6 @@ interface AskedWork {
 interface RequestedWork
   extends AskedWork,
     Pick<ApprovalRequest<ToolAnswer>, "needsApproval" | "digest" | "start" | "undecided"> {
-  /** Reports work that was approved on the page. */
   readonly after: After;
   /** Returns the answer if the work was declined. `note`: only if this was a short time ago. */
   readonly declined: (approval: Approval | undefined, note?: string) => ToolAnswer;

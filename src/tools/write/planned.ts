@@ -169,7 +169,7 @@ export function dryRunSteps(
 /** Returns the call that applies a dry run. If nothing would be applied, returns a step to fix what would fail. */
 export function applySteps(runId: string, state: RunState): readonly string[] {
   const { pending, failed } = countsOf(state);
-  if (pending > 0) return [applyStep(runId)];
+  if (pending > 0) return [`apply_plan {"runId":"${runId}"} applies exactly this, within 24 hours`];
   return failed > 0 ? ["fix the items that would fail, and make the call again"] : [];
 }
 
@@ -179,10 +179,6 @@ export function checkNoDryRun({ header, status }: ChangeRun): void {
     "this run is a dry run that was not applied, so there is nothing to resume",
     `apply_plan {"runId":"${header.runId}"} applies it.`,
   );
-}
-
-function applyStep(runId: string): string {
-  return `apply_plan {"runId":"${runId}"} applies exactly this, within 24 hours`;
 }
 
 /**

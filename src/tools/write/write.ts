@@ -1,13 +1,12 @@
 import * as z from "zod";
 import { declinedBeforeNote, type Effect, effectOfCall, effectText } from "../../answers/approvals.ts";
-import { newRunHint, resumedRunHint } from "../../answers/run-headline.ts";
+import { newRunHint, RESUMED_RUN } from "../../answers/run-headline.ts";
 import { appliedBeforeNote } from "../../answers/run-report.ts";
 import type { WriteCall } from "../../changes/call.ts";
 import { CONFIRMATION_MS, changeOf, lossDigest, needsConfirmation } from "../../changes/change-kinds.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import type { ChangeHeader, StartPlanned } from "../../changes/changes.ts";
 import { isGoing, Plan, type Planning } from "../../changes/plan/plan.ts";
-
 import type { ByteSource } from "../../platform/held-folder.ts";
 import { changesOf } from "../apis.ts";
 import { type ToolAnswer, type ToolContext, ToolError, type ToolOutcome } from "../define-tool.ts";
@@ -94,7 +93,7 @@ async function runOrQuestion(given: Given, context: ToolContext): Promise<RunOrO
   if (before !== undefined)
     return { run: before, hints: [declinedBeforeNote(context.clock.now() - before.state.updatedAt)] };
   const { going, ended } = await changes.runs.findEarlierRun(call, context.caller);
-  if (going !== undefined) return { run: going, hints: [resumedRunHint()] };
+  if (going !== undefined) return { run: going, hints: [RESUMED_RUN] };
   const hints = ended?.open ? [newRunHint(ended)] : [];
   const plan = await planInTime((signal) => changes.plan(call, signal, bytes), context);
   if (isGoing(plan)) return withHints(await goOn(given, plan, context), hints);
