@@ -196,7 +196,7 @@ export const SERVICE_SENTENCES: Readonly<Record<string, Sentence>> = {
   },
 };
 
-/** Returns the message for an unsupported change (management-api 7.4). Case 8, only of reads: `request-messages.ts`. */
+/** Returns the message for an unsupported change (management-api 7.4). Case 8 is in `request-messages.ts`. */
 function notSupported({ operation, sent = [] }: Reason): Entry {
   if (operation === "deleteOptions") return LAST_SUB_OPTION;
   if (operation === "addOptions" || operation === "createTargetings") {

@@ -11,7 +11,7 @@ export interface ArrivedEvent {
 
 export interface Expectation {
   readonly eventName: string;
-  /** Fields that an event must have. It may have more, in inner objects as well. Arrays must hold each entry. */
+  /** Fields that an event must have. Objects may have more fields, and arrays more entries, than given here. */
   readonly where?: Readonly<Record<string, unknown>> | undefined;
   /** The exact number of events. Default: one or more. */
   readonly count?: number | undefined;

@@ -178,7 +178,7 @@ function checkString(check: Check, text: string, path: string): void {
   exceeds(check, text, path, STRING_LIMIT, "stringTooLong");
 }
 
-/** Adds a finding and returns true if a text has too many code points. For UTF-16 units alone, adds a warning. */
+/** Adds a finding and returns true if a text has too many code points. If it only has too many UTF-16 units, warns. */
 function exceeds(check: Check, text: string, path: string, limit: number, rule: RuleName): boolean {
   if (text.length <= limit) return false;
   const length = codePoints(text);

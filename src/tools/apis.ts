@@ -33,7 +33,7 @@ export function checkSettingsComplete(toolset: Toolset, { half, blocked, managem
   );
 }
 
-/** Returns the management API for a call. A read that takes longer than the call may throws a DeadlineExceeded. */
+/** Returns the management API for a call. A read that outlasts the call throws a DeadlineExceeded. */
 export function managementOf(context: Waiting & Pick<ToolContext, "management">): ManagementApi {
   const management = configured("management", context.management);
   return aroundReads(management.forCall?.() ?? management, (read, options) =>
@@ -57,7 +57,7 @@ export async function emittedUrl(format: SuiteFormat, { testBench }: Pick<ToolSe
 
 const DEFAULT_SANDBOX_URL = "http://127.0.0.1:4010";
 
-/** Returns the sandbox whose events are inspected. A read that is too long for the call throws a DeadlineExceeded. */
+/** Returns the sandbox whose events are inspected. A read that outlasts the call throws a DeadlineExceeded. */
 export function sandboxOf(context: ToolContext): SandboxApi {
   const { sandbox } = context;
   if (sandbox === undefined) {
