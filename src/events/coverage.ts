@@ -310,7 +310,7 @@ export interface EventCoverage {
   readonly wrong?: number;
   /** How many events had each parameter, even if none had. Empty if this event was not received. */
   readonly parameters: Readonly<Record<string, number>>;
-  /** The three most frequent platforms, `(none)` and `(others)`. Absent if no event names its platform. */
+  /** Counts for the three platforms that most events have, `(none)` and `(others)`. Absent if no event names one. */
   readonly byPlatform?: Readonly<Record<string, number>>;
 }
 
