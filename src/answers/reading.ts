@@ -130,7 +130,8 @@ export function savedText({ savedTo, base, counts, largest = [], option }: Saved
   const kinds = counts.groups !== undefined && `Of these: ${found.length === 0 ? none : found.join(", ")}.`;
   return lines([
     `Saved ${what}${of} to ${quoteUntrusted(savedTo)}.`,
-    base !== undefined && `Its base, with which later plans find what has changed since, is ${quoteUntrusted(base)}.`,
+    base !== undefined &&
+      `Its base is ${quoteUntrusted(base)}. Later plans compare with it to find what has changed since.`,
     kinds,
     largest.length > 0 && `The largest (ID:number of Context IDs, name):\n${fenced(largest.map(listLine))}`,
   ]);

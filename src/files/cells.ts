@@ -174,7 +174,7 @@ export const contextActionIn = wordReader<"add" | "remove" | "set">([
   ["set", ["set", "replace", "설정", "교체", "setzen", "ersetzen", "reemplazar", "remplacer"]],
 ]);
 
-/** How many characters the first two Context IDs of a cell have at most, if these are numbers. */
+/** How many characters of a cell are searched for a sign between two numbers. Longer numbers are no Context IDs. */
 const LONGEST_NUMBERS = 1000;
 
 /**

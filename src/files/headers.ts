@@ -91,8 +91,8 @@ interface Omission {
   readonly given: string;
   readonly plain: string;
   /**
-   * The columns that `given` names. Empty if it is only a heading of the file. A column of Context IDs means both of
-   * them.
+   * The columns that `given` names. Empty if it is only a heading of the file. If it names one column of Context IDs,
+   * both such columns.
    */
   readonly columns: readonly string[];
 }
@@ -446,7 +446,7 @@ function likelyMapping(
   const free = new Set(header.ignored.filter((heading) => shown.includes(heading)));
   for (const group of required) {
     if (group.some((column) => header.at(column) >= 0)) continue;
-    // A name is more likely than an ID of this service.
+    // A file more often has names than IDs of this service, so a heading for the name is searched first.
     for (const column of group.toSorted((one, other) => Number(one === "_id") - Number(other === "_id"))) {
       const found = similarHeading([...free], column);
       if (found === undefined) continue;
