@@ -34,7 +34,7 @@ export function nameProblem(name: string): NameProblem | undefined {
   return { rules, length, ...(characters.length > 0 && { characters }) };
 }
 
-/** Composes Hangul letters to syllables, because macOS decomposes them in file names, and nothing else. */
+/** Composes Hangul letters to syllables, and changes nothing else. macOS decomposes them in file names. */
 function composeHangul(name: string): string {
   return name.replaceAll(/[\u1100-\u11FF\uAC00-\uD7A3]+/g, (letters) => letters.normalize("NFC"));
 }
