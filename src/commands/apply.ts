@@ -41,9 +41,7 @@ interface ApplyLine extends AskedFile {
   readonly writeIds: boolean;
 }
 
-/**
- * Applies a file, a stored plan or a planned run, or continues an interrupted run. Exit code 0: nothing is left to do.
- */
+/** Applies a file, a stored plan or a planned run, or continues a run. Exit code 0: nothing is left to do. */
 export async function runApply(line: CommandLine): Promise<number> {
   const asked: ApplyLine = {
     ...askedFile(line, "the file of a desired state or of a plan, or the ID of a planned run,"),
@@ -140,10 +138,7 @@ async function applyRun(runId: string, { yes }: Pick<ApplyLine, "yes">, context:
   return printReport(resumed, context);
 }
 
-/**
- * Shows the effect of a dry run, asks the person, and makes the changes. If the effect has changed since the dry run,
- * nothing is sent.
- */
+/** Shows the effect of a dry run, asks, and makes the changes. Sends nothing if the effect has changed since. */
 async function applyDryRun(run: ChangeRun, yes: boolean, context: PlanContext): Promise<number> {
   const { header } = run;
   if (header.sandbox !== undefined && header.sandbox !== context.apiUrl) throw otherService();
@@ -188,10 +183,7 @@ async function baseFileOfPlan(planPath: string, { file }: PlanDocument): Promise
   return undefined;
 }
 
-/**
- * Writes the `_id`s of objects into the rows of a file that have none. Returns false if the file was changed after it
- * was read.
- */
+/** Writes `_id`s into the rows of a file that have none. Returns false if the file has changed since it was read. */
 async function writeIds(
   { file, sheet }: Pick<AskedFile, "file" | "sheet">,
   { read: { desired, digest }, document: { plan } }: PlannedFile,

@@ -40,9 +40,7 @@ interface ProbeOutcome {
 
 type Names = Readonly<Record<"about" | "address" | "key" | "whereKeysAre", string>>;
 
-/**
- * The names that messages about an API contain, and where people find its key (management-api 5, event-tracking-api 5).
- */
+/** The names in messages about an API, and where people find its key (management-api 5, event-tracking-api 5). */
 const MANAGEMENT: Names = {
   about: "management API",
   address: "TARGETING_API_URL",
@@ -98,10 +96,7 @@ const BULK_WRITES = [
   "deleteOptions",
 ] as const satisfies readonly Operation[];
 
-/**
- * Checks the event API without recording anything: sends an object without user and event name, which the service never
- * records.
- */
+/** Checks the event API with an event without user and name, which the service never records. */
 export async function checkEvents(api: EventApi, options: ProbeOptions): Promise<readonly Check[]> {
   if (options.readOnly) return [notWritten(EVENTS)];
   const probed = await outcomesOf([{ operation: "trackEvent", scope: "write", send: () => api.track("{}") }]);
@@ -206,10 +201,7 @@ function unusable(outcomes: readonly ProbeOutcome[], { about, address, key, wher
   return problem(about, "the project of the key no longer exists", `Set ${key} to a key of another project.`);
 }
 
-/**
- * Checks whether the service accepts the key. Even a 403 proves that it does: the service knows the key, which only
- * lacks a scope.
- */
+/** Checks whether the service accepts the key. A 403 proves it, too: the known key only lacks a scope. */
 function keyCheck(outcomes: readonly ProbeOutcome[], { about, key }: Names): Check {
   const proven = outcomes.some(({ kind }) => kind === "answered" || kind === "forbidden");
   return proven
@@ -253,9 +245,7 @@ const ABOUT = "authorization server";
 const REMEDY =
   "Check TARGETING_MCP_OAUTH_ISSUER, TARGETING_MCP_OAUTH_JWKS_URL, the network, and HTTPS_PROXY, HTTP_PROXY and NO_PROXY.";
 
-/**
- * Checks what the HTTP server needs from the authorization server: its keys, and its endpoints for logging people in.
- */
+/** Checks what the HTTP server needs of the authorization server: its keys, and endpoints for logins. */
 export async function checkIssuer(
   oauth: NonNullable<Settings["http"]["oauth"]>,
   proxies: Settings["proxies"],

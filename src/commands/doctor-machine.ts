@@ -104,10 +104,7 @@ export interface StoreShown {
   readonly ok: boolean;
   /** The version of the database server. Absent if the database did not answer. */
   readonly server?: string | undefined;
-  /**
-   * The last migration of the database, the migration that this version of the server needs, and the size of each table
-   * in bytes.
-   */
+  /** The migrations of the database (last and needed), and the size of each table in bytes. */
   readonly tables?: FoundStore["tables"];
   readonly problems: readonly string[];
 }
@@ -155,9 +152,7 @@ export function exposures(settings: Settings, input: SettingsInput): readonly Ex
   return [...openFiles(settings), ...plainAddresses(settings, input)];
 }
 
-/**
- * Logs warnings about the settings when a server starts. `problem`: why traces cannot be sent; undefined if they can.
- */
+/** Logs warnings about the settings at the start. `problem`: why traces cannot be sent; undefined if they can. */
 export function logStartWarnings(log: Log, settings: Settings, input: SettingsInput, problem: unknown): void {
   for (const variable of settings.unknownVariables)
     log.warn("this variable is not a setting; check its spelling", { variable });
@@ -165,9 +160,7 @@ export function logStartWarnings(log: Log, settings: Settings, input: SettingsIn
   for (const { found, remedy } of exposures(settings, input)) log.warn(found, { remedy });
 }
 
-/**
- * Checks the permissions of files and folders with secrets. Does nothing on Windows, which has access lists instead.
- */
+/** Checks the permissions of files and folders with secrets. Not on Windows, which has access lists instead. */
 function openFiles({ stateDir, sealKey, http }: Settings): readonly Exposure[] {
   if (process.platform === "win32") return [];
   const sealFile = sealKey === undefined ? join(stateDir, SEAL_KEY_FILE) : undefined;
@@ -195,14 +188,11 @@ function openOne(
   if (!isForAll && (mode & 0o070) === 0) return [];
   const who = isForAll ? "every user of this machine" : "its group";
   const found = `${path} is open to ${who} (mode ${mode.toString(8)}), and ${why}`;
-  // Access for the group may be intended, for example on a mounted volume, so it is only a note. Access for all users
-  // is never intended.
+  // Access for the group may be intended, as on a mounted volume, so it is a note. Access for all never is.
   return [{ about, state: isForAll ? ifForAll : "note", found, remedy: `chmod ${right} ${path}` }];
 }
 
-/**
- * Returns the permission bits of a file. 0, which means no finding, if the file does not exist or cannot be accessed.
- */
+/** Returns the permission bits of a file; 0 (no finding) if it does not exist or cannot be accessed. */
 function modeOf(path: string): number {
   try {
     return (statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o777;

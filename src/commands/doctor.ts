@@ -115,10 +115,7 @@ function usableSettings(input: SettingsInput): Usable | { readonly problem: Chec
   }
 }
 
-/**
- * Returns the settings for probes. An embedded sandbox gets any free port, because a running server may already use the
- * configured one.
- */
+/** Returns the settings for probes. An embedded sandbox gets a free port, as a server may use its own. */
 function forProbing(settings: Settings): Settings {
   const { environment } = settings;
   return {
@@ -132,19 +129,13 @@ function forProbing(settings: Settings): Settings {
   };
 }
 
-/**
- * Checks the configuration files of hosts. The parsers for these files are large, so they are imported only when
- * needed.
- */
+/** Checks the configuration files of hosts. Their parsers are large, so they are imported only when needed. */
 async function checkHostFiles(input: SettingsInput): Promise<readonly Check[]> {
   const { openHostFiles } = await import("../setup/settings.ts");
   return (await openHostFiles(input)).map(({ title, found, remedy }) => problem(title, found, remedy));
 }
 
-/**
- * Checks whether people can approve changes that are requested over HTTP. Not needed over stdio, where the server opens
- * the browser or asks the client.
- */
+/** Checks whether people can approve changes over HTTP. Over stdio, the browser or the client asks. */
 function checkApprovers({ settings, access }: Usable, { environment }: SettingsInput): readonly Check[] {
   const { ownKeys, oauth } = settings.http;
   if (!(ownKeys || oauth !== undefined || access.tokens.some(callsTools))) return [];

@@ -173,9 +173,7 @@ async function authOf(
   return { auth, metadata: resource.metadata };
 }
 
-/**
- * Returns a function that creates what the server needs for one caller. All callers share the tools and their schemas.
- */
+/** Returns a function that creates what one caller needs. All callers share the tools and their schemas. */
 function partsMaker(
   all: Projects,
   tools: readonly ListedTool[],

@@ -57,8 +57,7 @@ export async function planFile(
   const read = await readDesiredFile(file, asked.sheet);
   const { desired, problems, digest } = read;
   if (problems.length > 0) return { problems };
-  // With `--by-name`, the file is planned for another targeting than that of the base in its folder. That base is then
-  // not used.
+  // With `--by-name`, the file is planned for another targeting than that of the base in its folder.
   const base = byName && asked.base === undefined ? undefined : await baseFor(file, asked.base);
   const request = { desired, fileDigest: digest, base, targeting, prune, byName };
   const scene = {
@@ -84,10 +83,7 @@ export async function readDesiredFile(path: string, sheet: SheetArguments) {
   return { ...read, bytes };
 }
 
-/**
- * Reads the base at the path `named`; if that is undefined, the one in the same folder as the file. Undefined if there
- * is none.
- */
+/** Reads the base at the path `named`; default: the one beside the file. Undefined if there is none. */
 export async function baseFor(path: string, named: string | undefined): Promise<Base | undefined> {
   if (named !== undefined) return readBase((await bytesAtPath(named)).toString("utf8"), named);
   const beside = basePathOf(path);
@@ -132,9 +128,7 @@ function unreadable(path: string, thrown: unknown): FileError {
   });
 }
 
-/**
- * Writes files under temporary names, and then gives them their names in order. Replaced files keep their permissions.
- */
+/** Writes files under temporary names, then renames them in order. Replaced files keep their permissions. */
 export async function writeOver(
   files: readonly {
     readonly path: string;

@@ -18,10 +18,7 @@ export interface PlanContext extends ToolContext {
   readonly management: ManagementApi;
 }
 
-/**
- * The longest delay of a timer, in milliseconds. Commands in a terminal may wait as long as they need, so this is their
- * maximum wait.
- */
+/** The longest delay of a timer, in ms. Commands in a terminal may wait as long as they need. */
 const ANY_TIME_MS = 2 ** 31 - 1;
 
 /** Runs `work`. Returns its exit code, or 1 if it throws. Throws a SettingsError if no API is configured. */
@@ -83,9 +80,7 @@ export async function withRuns<Result>(
   });
 }
 
-/**
- * Throws a SettingsError if no service is configured. A sandbox counts only if both its mode and its address are set.
- */
+/** Throws a SettingsError if no service is configured. A sandbox counts only with its mode and address. */
 function checkService({ environment }: Settings, mode: string | undefined): void {
   if (environment.kind === "live" && environment.management !== undefined) return;
   if (environment.kind === "sandbox" && mode === "sandbox") {
@@ -110,9 +105,7 @@ export function onlyWord({ words }: CommandLine, what: string): string {
 
 const OPTIONS_PER_LINE = 10_000;
 
-/**
- * Reads a whole targeting and shows the progress. `fresh`: reads all Context IDs from the service, even stored ones.
- */
+/** Reads a whole targeting and shows the progress. `fresh`: reads all Context IDs from the service. */
 export async function readShowing(
   { management, memory, contents, signal }: PlanContext,
   targetingId: string,

@@ -106,10 +106,7 @@ export async function runUndo(line: CommandLine): Promise<number> {
   });
 }
 
-/**
- * Returns whether a run was made in another environment or sandbox than that of the settings. Keys are not compared,
- * because they can be replaced.
- */
+/** Returns whether a run was made in another environment or sandbox. Keys may be replaced, so they may differ. */
 function isElsewhere({ environment, sandbox }: RunHeader, context: PlanContext): boolean {
   return environment !== context.environment || (sandbox !== undefined && sandbox !== context.apiUrl);
 }
@@ -137,10 +134,7 @@ export async function isApproved(question: string, yes: boolean): Promise<boolea
   return yes || confirmInTerminal(question, "Nothing was sent.", without);
 }
 
-/**
- * Stores a plan as a run. `sheet` is the sheet from which the plan was made. `base` is the base file that the run
- * updates when it ends.
- */
+/** Stores a plan as a run. `sheet`: where the plan is from. `base`: the base file to update when the run ends. */
 export async function storePlan(
   { document, there }: MadePlan,
   plannedBy: "plan_targeting" | "undo_run",

@@ -50,8 +50,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
   const { log, redactor } = logging;
   const { observer, problem } = await observers(false);
   const connecting = connectLazily(settings, { stopping: stopping.signal, logging, observer }, input.environment);
-  // As soon as a host has the first response, it may start an app that sends events to the embedded sandbox. So the
-  // sandbox starts before that response.
+  // After the first response, a host may start an app that sends events to the sandbox. So that starts before.
   if (startsSandbox(settings)) await Promise.race([connecting.connected(), asked]);
   // Without this, runs would continue in the background after the client has disconnected.
   stopping.signal.addEventListener("abort", () => void connecting.now()?.stopRuns());
@@ -107,10 +106,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
   return 0;
 }
 
-/**
- * Returns paths to which a client's roots must not give access: folders of runs, the access file, and files in which
- * hosts store keys.
- */
+/** Returns paths that a client's roots must not open: runs, the access file, and hosts' files with keys. */
 async function rootGuardOf({ stateDir }: Settings, input: SettingsInput): Promise<RootGuard> {
   const { HOSTS } = await import("../setup/hosts.ts");
   const files = Object.values(HOSTS).flatMap((host) => [host.file(input), host.instead?.(input)]);
@@ -148,10 +144,7 @@ export function wordsAsFolders({ words, flags }: CommandLine): CommandLine {
 /** After how many milliseconds the store is opened, even without a call. By then, a client has usually listed tools. */
 const SOON_MS = 1000;
 
-/**
- * Opens the store and creates the services at the first call, or soon after the start. Listing tools does not need this
- * code, which takes long to load.
- */
+/** Opens the store and creates the services at the first call, or soon after the start. Lists need neither. */
 function connectLazily(
   settings: Settings,
   shared: Pick<Shared, "stopping" | "observer"> & Required<Pick<Shared, "logging">>,

@@ -21,10 +21,7 @@ import type { CallerRights } from "../tools/execution-guard.ts";
 import { TooBusyError } from "../web/http-errors.ts";
 import { ownerOf, type SeenToken } from "./auth.ts";
 
-/**
- * Returns a function that returns the access file, read again whenever it has changed. If the file cannot be read,
- * nobody is allowed in.
- */
+/** Returns a function for the access file, read again after each change. If unreadable, nobody is allowed in. */
 export function accessNow(
   file: string | undefined,
   first: Access,
@@ -101,8 +98,7 @@ function ofToken(
   const entry = tokens.find((one) => `token:${one.name}` === name);
   if (entry === undefined || !callsTools(entry)) return gone("the token of the caller of this run is no longer valid");
   const isInProject = ownerOf(name, projects.get(entry.project ?? "")) === owner;
-  // A caller with their own keys may start runs in another project than that of the token, so the projects are not
-  // compared.
+  // A caller with own keys may start runs in another project than the token's, so projects are not compared.
   if (!isInProject && !ownKeys) return gone("the token of the caller of this run is for another project now");
   return { readOnly: entry.readOnly, folders: entry.folders };
 }
@@ -117,16 +113,10 @@ function gone(refused: string): CallerRights {
   return { refused };
 }
 
-/**
- * The key under which the tokens of the access file are stored. All other keys of that store are names of callers, and
- * no caller has this name.
- */
+/** The key under which tokens of the access file are stored. No caller has this name. */
 const SERVED_TOKENS = "tokens of the access file";
 
-/**
- * Shares the entries of the access file with workers, whose own access files have no tokens. The secret tokens
- * themselves are not stored.
- */
+/** Shares the access file's entries, without secrets, with workers, whose own access files have no tokens. */
 export function sharedTokens(texts: CallerTexts, access: () => Access) {
   let kept: string | undefined;
   return {
@@ -143,10 +133,7 @@ export function sharedTokens(texts: CallerTexts, access: () => Access) {
 }
 
 const MAX_CLIENTS = 8;
-/**
- * A token is not stored again if the same token was stored less than FRESH_MS milliseconds ago. For this, at most
- * MAX_CALLERS callers are remembered.
- */
+/** A token is not stored again within FRESH_MS milliseconds. At most MAX_CALLERS callers are remembered. */
 const FRESH_MS = 2000;
 const MAX_CALLERS = 1000;
 
@@ -184,10 +171,7 @@ export function tokenRights(
         problem(thrown);
       }
     },
-    /**
-     * Returns the unexpired tokens of a caller, one for each client. If all have expired, returns only the newest one.
-     * Undefined if no token of the caller is stored.
-     */
+    /** Returns a caller's unexpired tokens, one for each client, or else the newest. Undefined if none is stored. */
     async of(name: string): Promise<readonly SeenToken[] | undefined> {
       const before = await stored(name);
       const late = unstored.get(name);
@@ -200,10 +184,7 @@ export function tokenRights(
   };
 }
 
-/**
- * Adds a token at the end. Removes the earlier token of the same client, and the oldest token if there are more than
- * MAX_CLIENTS.
- */
+/** Adds a token. Removes the earlier one of the same client, and the oldest above MAX_CLIENTS. */
 function withLast(tokens: readonly SeenToken[], seen: SeenToken): readonly SeenToken[] {
   return [...tokens.filter(({ client }) => client !== seen.client), seen].slice(-MAX_CLIENTS);
 }
@@ -266,10 +247,7 @@ export interface Project extends ServerProcess {
   readonly id: string;
   /** Marks the project as in use, so that it stays in memory until the returned function is called. */
   readonly use: () => () => void;
-  /**
-   * Aborted when the project is removed from memory. Undefined for the project of the configured keys, which is never
-   * removed.
-   */
+  /** Aborted when the project is removed from memory. Undefined for that of the configured keys, which stays. */
   readonly forgotten: AbortSignal | undefined;
 }
 
@@ -317,10 +295,7 @@ export function projects(input: SettingsInput, settings: Settings, shared: Share
   const ids = new WeakMap<ProjectKeys, string>();
   const settingsOf = (keys: ProjectKeys): Settings => settingsOfKeys(input, keys, environment);
   return {
-    /**
-     * Returns the ID of the project to which the keys of a caller belong. Throws a SettingsError if this server cannot
-     * use the keys.
-     */
+    /** Returns the ID of the project of a caller's keys. Throws a SettingsError if this server cannot use them. */
     idOf(keys: ProjectKeys | undefined): string {
       if (keys === undefined || isEmbedded) return configured.id;
       const id = ids.get(keys) ?? settingsOf(keys).project.id;
@@ -328,10 +303,7 @@ export function projects(input: SettingsInput, settings: Settings, shared: Share
       return id;
     },
     living: (): readonly Project[] => everyone(),
-    /**
-     * Returns the project of keys, by default that of the configured keys. Throws a SettingsError for unusable keys, or
-     * a TooBusyError.
-     */
+    /** Returns the project of keys; default: the configured ones. Throws a SettingsError or a TooBusyError. */
     of(keys: ProjectKeys | undefined): Project {
       if (keys === undefined || isEmbedded) return configured;
       const id = ownerOf("", keys);

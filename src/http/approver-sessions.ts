@@ -27,10 +27,7 @@ export const personForm = z.discriminatedUnion("by", [
     name: z.string(),
     project: z.string().optional(),
     refreshToken: z.string().optional(),
-    /**
-     * When the person's rights must be checked again, in milliseconds since 1970. Absent without a refresh token, which
-     * the check needs.
-     */
+    /** When the rights must be checked again, in ms since 1970. Absent without the refresh token it needs. */
     checkAt: z.number().optional(),
   }),
 ]);
@@ -41,10 +38,7 @@ export type IssuerPerson = Extract<Person, { readonly by: "issuer" }>;
 
 export interface Viewers {
   login(token: string): { readonly person: Person } | { readonly refused: 401 | 403; readonly message: string };
-  /**
-   * Returns what a person may see on the page. Undefined if they may no longer approve, or if the OAuth settings have
-   * changed since their login.
-   */
+  /** Returns what a person may see. Undefined if they may not approve (any more), or OAuth settings changed. */
   viewerOf(person: Person): (Viewer & { readonly environment: ShownEnvironment }) | undefined;
 }
 

@@ -14,10 +14,7 @@ interface PageParts {
   readonly viewers: Viewers;
   readonly address: string;
   readonly key: Uint8Array;
-  /**
-   * The sessions that people have ended through other processes of this server. If absent, this process does not notice
-   * when a session was ended elsewhere.
-   */
+  /** The sessions that were ended through other processes. If absent, this process does not notice these. */
   readonly shared?: EndedSessions | undefined;
   readonly log: Log;
   readonly stopping: AbortSignal;

@@ -97,10 +97,7 @@ export function scopeChallenge(scope: string, resourceMetadataUrl: string | unde
 
 const NOBODY: Caller = { name: "local", owner: "local", readOnly: false, folders: [], keys: undefined };
 
-/**
- * Returns the response to a request without a token. It has no OAuth error code, because a missing token is not an
- * error (RFC 6750, 3.1).
- */
+/** Returns the answer to a request without a token, which is no error and has no code (RFC 6750, 3.1). */
 function bareChallenge(resourceMetadataUrl: string | undefined): Response {
   const metadata = resourceMetadataUrl === undefined ? "" : `, resource_metadata="${resourceMetadataUrl}"`;
   return httpError(401, "A bearer token is required. Send it in the header Authorization: Bearer TOKEN.", {
@@ -175,10 +172,7 @@ function unknownProject(): Response {
   return httpError(403, "This server has no project with the name in the token. Add it to TARGETING_MCP_ACCESS_FILE.");
 }
 
-/**
- * Returns a function that finds the entry of a token. It compares all tokens in constant time, so that the response
- * time reveals nothing about them.
- */
+/** Returns a function that finds a token's entry. It compares all in constant time, which reveals nothing. */
 export function tokenFinder(tokens: readonly AccessToken[]): (token: string) => AccessToken | undefined {
   const known = tokens.map((one) => ({ one, digest: digestOf(one.token) }));
   return (token) => {
@@ -191,10 +185,7 @@ export function digestOf(text: string): Buffer {
   return createHash("sha256").update(text).digest();
 }
 
-/**
- * Adds the API keys in the request's headers to the caller. A caller without a token (`isKnownByKeys`) gets a name that
- * is made from the keys.
- */
+/** Adds the API keys in the headers to the caller. A caller without a token (`isKnownByKeys`) is named by them. */
 function withOwnKeys(
   caller: Caller,
   { headers }: Request,

@@ -13,10 +13,7 @@ const LARGEST_PLAIN_BODY = 256 * 1024;
 const BODY_TIMEOUT_MS = 15_000;
 const MAX_MESSAGES = 20;
 
-/**
- * How long the rest of a refused body is received, in milliseconds. Many clients read the answer only after they have
- * sent everything.
- */
+/** How long the rest of a refused body is received, in ms. Many clients read the answer only after sending all. */
 const REST_MS = 1000;
 
 /** Only a body that has not arrived after this many milliseconds counts towards MAX_UNFINISHED. */
@@ -30,10 +27,7 @@ const CLOSING = { connection: "close" } as const;
 const INVALID_REQUEST = -32_600;
 const PARSE_ERROR = -32_700;
 
-/**
- * Bodies of at least this many bytes are parsed one after another, because parsing one takes memory of about ten times
- * its size.
- */
+/** From this many bytes on, bodies are parsed one by one: parsing takes memory of about ten times the size. */
 const LARGE_BODY = 1_048_576;
 const MAX_LARGE_BYTES = 2 * LARGEST_BODY;
 /** The estimated memory of a parsed value in bytes. Many short values need more memory than their text. */
@@ -47,10 +41,7 @@ export interface ReadBody {
 
 export type Message = ReturnType<typeof messageOf>;
 
-/**
- * Reads JSON bodies. Only calls of `toolsWithLists` may have large bodies. If there is too little memory, a large body
- * waits for at most `waitMs`.
- */
+/** Reads JSON bodies. Only calls of `toolsWithLists` may be large, and wait at most `waitMs` for memory. */
 export function bodyReader(toolsWithLists: ReadonlySet<string>, waitMs: number) {
   const large = largeBodies(MAX_LARGE_BYTES);
   const unfinished = callerQuota(MAX_UNFINISHED);
@@ -170,10 +161,7 @@ function messageOf(given: unknown) {
 const TURN_MS = 5000;
 
 export interface Held {
-  /**
-   * Keeps the memory reserved until `work` and all earlier work has ended. If the memory was already released, reserves
-   * it again.
-   */
+  /** Keeps the memory reserved until `work` and all earlier work ends. Reserves it again if it was released. */
   until(work: Promise<unknown>): void;
   /** Reports that this body will need hardly any more memory, so that the next body may be parsed. */
   planned(): void;
@@ -210,8 +198,7 @@ export function largeBodies(mostBytes: number) {
       const [next] = waiting;
       const own = takenBy.get(caller) ?? 0;
       if (next === undefined || (own > 0 && own + next.bytes > mostBytes / 2)) continue;
-      // The next body does not fit yet. All others wait, too, because smaller bodies could otherwise overtake a large
-      // one forever.
+      // The next body does not fit yet. All wait, because smaller bodies could overtake a large one forever.
       if (taken > 0 && taken + next.bytes > mostBytes) return;
       waitingOf.delete(caller);
       waitingOf.set(caller, waiting);
@@ -279,10 +266,7 @@ export function largeBodies(mostBytes: number) {
 }
 
 interface Reservation {
-  /**
-   * Reserves `amount` more of the quota. Returns false and reserves nothing if that would exceed a limit, or if `end`
-   * was called before.
-   */
+  /** Reserves `amount` more. Returns false and reserves nothing above a limit, or after `end`. */
   more(amount: number): boolean;
   end(): void;
 }

@@ -32,9 +32,7 @@ export function noneUsable(count: number): string {
   return count === 0 ? "no key is published" : `none of the ${count} published keys can be used`;
 }
 
-/**
- * Reads the keys of the issuer. Returns the usable ones (RFC 7517, 5), and in `count` how many keys there are in all.
- */
+/** Reads the issuer's keys. Returns the usable ones (RFC 7517, 5), and in `count` how many there are in all. */
 export async function publishedKeys(options: IssuerKeysOptions) {
   const { jwksUrl, proxies } = options;
   const address = jwksUrl ?? (await discovered(options));

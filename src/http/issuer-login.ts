@@ -11,10 +11,7 @@ import { jwtVerifier } from "./jwt.ts";
 
 const APPROVE = "targeting:approve";
 const LOGIN_MS = 600_000;
-/**
- * The maximum length of a refresh token. The page sends it as a part of the session in a header of each request, so it
- * must be short.
- */
+/** The maximum length of a refresh token. It is part of the session in a header of each request. */
 const LONGEST_REFRESH_TOKEN = 4000;
 /**
  * The limits for redirects that come back from the login page of the authorization server. Each one causes a request to
@@ -90,10 +87,7 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
     };
   };
   return {
-    /**
-     * Starts a login. Returns the address that the browser must open, and the encrypted state of the login. Throws an
-     * IssuerUnreachable.
-     */
+    /** Starts a login: returns the address to open and the encrypted state. Throws an IssuerUnreachable. */
     async begin(): Promise<IssuerLogin> {
       const server = await metadata.value();
       const [state, nonce] = [oauth.generateRandomState(), oauth.generateRandomState()];
@@ -103,10 +97,7 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
       const login = logins.seal({ state, nonce, verifier }, now() + LOGIN_MS);
       return { location: authorizationUrl(server, asked), login };
     },
-    /**
-     * Ends a login with the `query` of the redirect and the encrypted state (`login`). The same state cannot be used
-     * twice.
-     */
+    /** Ends a login with the redirect's `query` and the encrypted state, which cannot be used twice. */
     async end({ query, login }: Readonly<Record<"query" | "login", string>>, peer: string): Promise<IssuerPerson> {
       const opened = logins.open(login);
       if (opened === undefined) throw new LoginRefused(NO_LOGIN);
@@ -123,10 +114,7 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
         return personOf(await oauth.processAuthorizationCodeResponse(server, client, answer, rules));
       });
     },
-    /**
-     * Checks a person's rights again. Throws a LoginRefused if the person no longer has any, or another error if the
-     * check itself failed.
-     */
+    /** Checks a person's rights again. Throws a LoginRefused if there are none, another error if the check failed. */
     renew: (person: IssuerPerson): Promise<IssuerPerson> =>
       checks(async () => {
         const server = await metadata.value();
@@ -139,10 +127,7 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
           throw new LoginRefused("The authorization server has ended your session. Log in again.", { cause });
         }
       }),
-    /**
-     * Revokes the refresh token of a person who logs out. Does nothing if the authorization server does not support
-     * that (RFC 7009).
-     */
+    /** Revokes a person's refresh token at log-out, if the authorization server supports that (RFC 7009). */
     async revoke({ refreshToken }: IssuerPerson): Promise<void> {
       const server = await metadata.value();
       if (refreshToken === undefined || server.revocation_endpoint === undefined) return;

@@ -73,9 +73,7 @@ export function keptRead<Value>(read: () => Promise<Value>, failed: (reason: str
   };
 }
 
-/**
- * Returns the age of a value in milliseconds. Infinity if the value is from the future, because the clock was set back.
- */
+/** Returns the age of a value in ms. Infinity if it is from the future, because the clock was set back. */
 function ageOf({ at }: { readonly at: number }): number {
   const age = Date.now() - at;
   return age < 0 ? Number.POSITIVE_INFINITY : age;

@@ -78,10 +78,7 @@ export function jwtVerifier(options: JwtOptions, problem: KeysProblem = () => un
   };
 }
 
-/**
- * Throws if a token is invalid no matter which key has signed it. This check needs no keys, so such a token causes no
- * request to the issuer.
- */
+/** Throws if a token is invalid whatever key signed it. Such a token causes no request to the issuer. */
 function refuseAtSight(token: string, { issuer, audience, kind = "access" }: JwtOptions): void {
   const { typ, alg } = decodeProtectedHeader(token);
   const type =
@@ -140,10 +137,7 @@ async function verified(
   }
 }
 
-/**
- * Tries each key that may have signed the token, because a token may name no key, or a name that several keys have.
- * Undefined if none of them has signed it.
- */
+/** Tries each key that may have signed a token without a (unique) key name. Undefined if none has. */
 async function verifiedByOne(
   token: string,
   keys: errors.JWKSMultipleMatchingKeys,
@@ -186,10 +180,7 @@ function claimsOf(payload: JWTPayload, { issuer, projectClaim }: JwtOptions): Ac
   return { ...token, project };
 }
 
-/**
- * Returns the name of a caller; undefined without `sub` and `client_id`. An issuer contains no space, so different
- * callers always have different names.
- */
+/** Returns a caller's name; undefined without `sub` and `client_id`. Unique, as an issuer has no spaces. */
 function nameIn({ sub, client_id }: z.infer<typeof claims>, issuer: string): AccessClaims["name"] | undefined {
   if (sub !== undefined) return `oauth:${issuer} ${sub}`;
   return client_id === undefined ? undefined : `client:${issuer} ${client_id}`;

@@ -29,10 +29,7 @@ interface PeopleParts {
 
 const PAGE_PATHS = /^\/(?:$|page\/|open\/|login(?:\/|$)|callback$)/;
 
-/**
- * Creates the page on which people approve changes. If the server requires no authentication, the user of this machine
- * approves without a login.
- */
+/** Creates the page for approvals. Without authentication, the user of this machine approves without a login. */
 export function people(parts: PeopleParts) {
   const { settings, asksWho } = parts;
   const { serve, pageFor, personOf } = asksWho ? approversWithLogin(parts) : localApprover(parts);

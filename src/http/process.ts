@@ -120,10 +120,7 @@ export async function claimOrphanedRuns(started: Started): Promise<void> {
   });
 }
 
-/**
- * Returns the runs of each project by the project's ID. Embedded sandboxes are omitted, because their runs end with the
- * process.
- */
+/** Returns the runs of each project by its ID. Omits embedded sandboxes, whose runs end with the process. */
 function projectsById({ all, input, settings, access }: Started): ReadonlyMap<string, () => Runs> {
   const found = new Map<string, () => Runs>();
   const isShared = ({ environment }: Settings): boolean =>
@@ -138,9 +135,7 @@ function projectsById({ all, input, settings, access }: Started): ReadonlyMap<st
   return found;
 }
 
-/**
- * Headers that proxies add. A request with one of them comes from another machine, even if the proxy runs on this one.
- */
+/** Headers that proxies add. A request with one comes from another machine, even if the proxy is on this one. */
 const PROXY_HEADERS = ["forwarded", "via", "x-forwarded-for", "x-real-ip"];
 
 /** Serves metrics to programs on this machine, and to callers with any token. Metrics contain no names. */
@@ -149,10 +144,7 @@ export function servedFigures(text: () => string, access: Access) {
   return {
     contentType: "text/plain; version=0.0.4; charset=utf-8",
     text,
-    /**
-     * Returns an error response if the client may not read the metrics, otherwise undefined. `from`: the address of
-     * the client.
-     */
+    /** Returns an error response if the client at the address `from` may not read the metrics. */
     async refuse(request: Request, from: string | undefined): Promise<Response | undefined> {
       if (isFromHere(request, from)) return undefined;
       if (!requiresAuthentication({ access, jwt: undefined, ownKeys: false })) {

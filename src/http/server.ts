@@ -33,10 +33,7 @@ type Era = Parameters<McpServerFactory>[0]["era"];
 export interface HttpOptions extends Probed {
   readonly hostnames: string[];
   readonly authenticate: Authenticate;
-  /**
-   * Returns the services of a caller. Throws a SettingsError if the caller's keys are unusable, or a TooBusyError if
-   * too many different keys are in use.
-   */
+  /** Returns a caller's services. Throws a SettingsError for unusable keys, a TooBusyError above the limit of keys. */
   readonly partsFor: (caller: Caller) => CallerParts;
   /** Creates an MCP server for a session or for a single request. `called` is the tool that this request calls. */
   readonly createServer: (parts: ServerParts, era: Era, called?: string) => McpServer;
@@ -62,10 +59,7 @@ interface Admitted extends SessionCall, ReadBody, Pick<Caller, "missingScope"> {
   readonly parts: CallerParts;
 }
 
-/**
- * Serves MCP over Streamable HTTP, health probes and the web page. Each request is checked in this order: `Host`,
- * caller, body, limits.
- */
+/** Serves MCP, health probes and the web page. Checks each request in this order: `Host`, caller, body, limits. */
 export function createHttpServer(options: HttpOptions) {
   const { log } = options;
   const app = new Hono<Env>();
@@ -216,10 +210,7 @@ function serving({
   return { pass, close: () => Promise.all([handler.close(), sessions?.close()]) };
 }
 
-/**
- * Keeps the memory of a large body reserved during its tool calls, and while runs of these calls continue after the
- * answer.
- */
+/** Keeps a large body's memory reserved during its calls, and while their runs continue after the answer. */
 function holding({ until, planned }: Held, { calls }: ServerParts): Pick<ServerParts, "calls" | "goesOn"> {
   return {
     calls: {
@@ -252,9 +243,7 @@ function requestIdOf(request: Request): string {
   return given !== null && /^[\w.:-]{1,64}$/.test(given) ? given : randomUUID();
 }
 
-/**
- * Returns whether a request opens a stream of notifications. Such a stream may last for hours, so it has its own limit.
- */
+/** Returns whether a request opens a stream of notifications, which may last for hours and has its own limit. */
 function isSubscription(messages: readonly Message[]): boolean {
   return messages.length === 1 && messages[0]?.method === "subscriptions/listen";
 }
@@ -277,10 +266,7 @@ export function protectedResource(publicUrl: string, issuer: string) {
 const SHOWN = "mcp-session-id, mcp-protocol-version, www-authenticate, retry-after, x-request-id";
 const REMEMBERED_S = "600";
 
-/**
- * Returns the headers with which a web page may read answers of MCP. The request's `Origin` was checked before. Cookies
- * are never used.
- */
+/** Returns the headers with which a web page may read answers. `Origin` was checked; cookies are never used. */
 function readableBy({ headers }: Request): Readonly<Record<string, string>> {
   const origin = headers.get("origin");
   if (origin === null) return {};

@@ -28,10 +28,7 @@ export interface SessionCall {
   readonly request: Request;
   readonly outgoing: ServerResponse;
   readonly body: unknown;
-  /**
-   * The caller of this request, with their rights. A session accepts only requests with the caller and the rights that
-   * opened it.
-   */
+  /** The caller and their rights. A session accepts only requests with those that opened it. */
   readonly authInfo: AuthInfo;
   readonly caller: string;
   /** Aborted when the session must end. */
@@ -53,9 +50,7 @@ function sessionTable(onerror: (error: Error) => void) {
       if (isIdle(session) && Date.now() - session.usedAt > IDLE_MS) end(session).catch(onerror);
     }
   }, SWEEP_MS).unref();
-  /**
-   * Returns the sessions of which one must be ended before this caller can open another. Empty if no limit is reached.
-   */
+  /** Returns the sessions of which one must end before this caller can open another. Empty below the limits. */
   const crowd = (caller: string): readonly Session[] => {
     const all = [...sessions.values()];
     const own = all.filter((session) => session.caller === caller);
@@ -75,10 +70,7 @@ function sessionTable(onerror: (error: Error) => void) {
       if (oldest !== undefined) end(oldest).catch(onerror);
       sessions.set(session.id, session);
     },
-    /**
-     * Returns the session with this ID, and marks it as used. Undefined if there is none, or if it was opened by
-     * another caller or with other rights.
-     */
+    /** Returns the session with this ID, now used. Undefined if it is another caller's, or has other rights. */
     use(id: string, { clientId, scopes }: AuthInfo): Session | undefined {
       const session = sessions.get(id);
       if (session?.authInfo.clientId !== clientId || session.authInfo.scopes.join() !== scopes.join()) return undefined;
@@ -94,14 +86,11 @@ function sessionTable(onerror: (error: Error) => void) {
   };
 }
 
-/**
- * Answers requests of clients in sessions. Each session has its own MCP server, which can ask that client questions.
- */
+/** Answers requests in sessions. Each has its own MCP server, which can ask its client questions. */
 export function httpSessions(onerror: (error: Error) => void) {
   const table = sessionTable(onerror);
   const answerIn = (session: Session, { request, outgoing, body, authInfo }: SessionCall): Promise<Response> => {
-    // A GET only opens a stream of notifications, which may stay open for hours. So it does not count as use of the
-    // session.
+    // A GET opens a stream that may stay open for hours, so it does not count as use of the session.
     if (request.method !== "GET") {
       session.requests += 1;
       onResponseClosed(outgoing, () => {

@@ -73,9 +73,7 @@ const TOO_DEEP = new ToolError(
   "Give them as the tool's schema shows.",
 );
 
-/**
- * The error if the arguments contain a key of this server. Arguments are stored with runs, and keys must not be stored.
- */
+/** The error if the arguments contain a key of this server, because arguments are stored and keys must not be. */
 const KEY_IN_ARGUMENTS = new ToolError(
   "the arguments contain a key or token of this server; nothing was done",
   "Remove it: this server adds its keys itself.",
@@ -90,10 +88,7 @@ export interface Called {
 
 const LINKS_SINCE = "2025-06-18";
 
-/**
- * Converts an answer to a result. If the client runs on this machine, adds links to saved files, which it can then
- * open.
- */
+/** Converts an answer to a result. A client on this machine also gets links to saved files, which it can open. */
 export function resultFor(
   { structured, text, isError }: ToolAnswer,
   { redactor, linksFiles }: { readonly redactor: Redactor; readonly linksFiles: boolean },
@@ -201,10 +196,7 @@ export async function answerCall(
   }
 }
 
-/**
- * Returns texts from the call and from the settings. Error messages may quote these without <untrusted> marks, unlike
- * texts from files.
- */
+/** Returns texts from the call and the settings, which errors may quote without <untrusted> marks. */
 function ownTexts(given: unknown, { allowedDirs }: Pick<ToolServices, "allowedDirs">): readonly string[] {
   const texts = isJsonObject(given) ? Object.values(given).filter((value) => typeof value === "string") : [];
   return [...allowedDirs, ...texts].filter((text) => text !== "");
@@ -212,10 +204,7 @@ function ownTexts(given: unknown, { allowedDirs }: Pick<ToolServices, "allowedDi
 
 const MAX_LETTERS = { client: 40, fileName: 120 } as const;
 
-/**
- * Returns what an approver sees about the origin of a change: the client's own name, which is not verified, and the
- * name of the file in the arguments.
- */
+/** Returns what an approver sees of the origin: the client's name (not verified) and the file's name. */
 function requestedBy(server: McpServer, input: unknown): Requested {
   const client = server.server.getClientVersion()?.name;
   const file = isJsonObject(input) ? (input.file ?? input.saveTo) : undefined;
@@ -230,19 +219,13 @@ const STORE_MS = 500;
 
 type InTime = Pick<ToolContext, "runs" | "clock" | "arrivedAt" | "waitMs">;
 
-/**
- * Ends the call when its maximum wait ends, even if a shared store does not answer. Without a shared store, only `work`
- * limits the wait.
- */
+/** Ends the call when its maximum wait ends, even if a shared store does not answer. Otherwise `work` limits it. */
 function inTime<T>({ runs, clock, ...call }: InTime, work: () => Promise<T>): Promise<T> {
   if (runs.left === undefined) return work();
   return duringCall(clock.monotonic() + Math.max(timeLeft({ ...call, clock }) + STORE_MS, LEAST_READ_MS), work);
 }
 
-/**
- * Returns whether clients may be asked to open the web page. People must be able to approve changes there, and its
- * address alone must not give access.
- */
+/** Returns whether clients may open the page: people can approve there, and its address alone gives no access. */
 function opensPages({ confirm, page }: ToolServices): boolean {
   return confirm !== "off" && page?.address !== undefined && page.isOffered();
 }
@@ -263,10 +246,7 @@ export function needsOther({ page }: ToolServices): boolean {
   return page?.needsOther?.() === true;
 }
 
-/**
- * Returns a log that also sends errors, without details, to the client. Only clients of a protocol version of 2025 that
- * used `logging/setLevel` receive them.
- */
+/** Returns a log that also sends errors, without details, to clients of 2025 that used `logging/setLevel`. */
 function alsoToClient(log: Log, call: ServerContext): Log {
   return {
     ...log,
@@ -343,10 +323,7 @@ interface Asking {
   readonly log: Log;
 }
 
-/**
- * Asks the person of a client with a protocol version of 2025, for as long as the call may wait. If the tool allows it,
- * a later approval still starts the run.
- */
+/** Asks the person of a 2025 client while the call may wait. If the tool allows, a later approval still counts. */
 async function askDuringCall(question: ToolQuestion, asking: Asking): Promise<ToolOutcome> {
   const { context, call, run, round, log } = asking;
   const open = askOlder(call, question.ask.message);
@@ -413,10 +390,7 @@ function rootsOf(call: ServerContext, server: McpServer, guard: (() => Promise<R
     return undefined;
   }
   let isUsed = false;
-  /**
-   * Returns the folders in which the call may use files. Throws a RootsNeeded if the client must repeat the call with
-   * its roots.
-   */
+  /** Returns the folders in which the call may use files. Throws a RootsNeeded if the client must send its roots. */
   const folders = once(async (): Promise<readonly string[]> => {
     isUsed = true;
     const { inputResponses } = call.mcpReq;

@@ -17,10 +17,7 @@ const CONFIRM = "confirm";
 
 export const QUESTION_SECONDS = 600;
 
-/**
- * Signed data that the server sends with a question and the client returns with the reply. The reply is valid only for
- * the same tool and input.
- */
+/** Signed data of a question, which the client returns with the reply. Valid only for the same tool and input. */
 const sealedQuestion = z.object({ tool: z.string(), input: z.string(), token: z.string() });
 type SealedQuestion = z.infer<typeof sealedQuestion>;
 
@@ -35,10 +32,7 @@ interface SealedOpening extends Pick<SealedQuestion, "tool" | "input"> {
 
 export type QuestionSeal = RequestStateCodec<SealedQuestion | SealedOpening>;
 
-/**
- * Creates the codec that signs the data of questions. It accepts a reply only from the caller that was asked. The key
- * needs at least 32 bytes.
- */
+/** Creates the codec that signs questions. Accepts replies only from the asked caller. The key has >= 32 bytes. */
 export function questionSeal(key: Uint8Array): QuestionSeal {
   return createRequestStateCodec<SealedQuestion | SealedOpening>({
     key,
@@ -55,10 +49,7 @@ export interface AskedCall {
 const withForms = z.object({ form: z.unknown(), url: z.unknown() }).partial();
 const capabilities = z.object({ elicitation: withForms.optional() });
 
-/**
- * The part of a request that may declare the client's capabilities. In protocol version 2026-07-28, every request does
- * so in its envelope.
- */
+/** The part of a request that may declare capabilities. In version 2026-07-28, its envelope does. */
 export interface Declaring {
   readonly mcpReq: { readonly envelope?: object | undefined };
 }
@@ -80,10 +71,7 @@ function modesOf(call: Declaring, server?: McpServer) {
   return capabilities.safeParse(declaredIn(call) ?? server?.server.getClientCapabilities()).data?.elicitation;
 }
 
-/**
- * Returns whether a call uses protocol version 2026-07-28. There, a question ends the call, and the client repeats the
- * call with the reply.
- */
+/** Returns whether a call has version 2026-07-28, where a question ends the call and the reply repeats it. */
 export function isModern(call: ServerContext): boolean {
   return declaredIn(call) !== undefined;
 }
@@ -110,20 +98,14 @@ const form = z.looseObject({
   content: z.looseObject({ [CONFIRM]: z.unknown() }).nullish(),
 });
 
-/**
- * Returns the decision in a reply. Only a ticked box is an approval, because a client may accept a form without showing
- * it.
- */
+/** Returns the decision in a reply. Only a ticked box approves: a client may accept a form without showing it. */
 export function elicitationResult(answer: unknown): ElicitationResult {
   const { data } = form.safeParse(answer);
   if (data?.action === "decline") return "no";
   return data?.action === "accept" && data.content?.[CONFIRM] === true ? "yes" : "closed";
 }
 
-/**
- * Returns the reply that a call contains. Undefined if there is none, or if it belongs to another question. "closed" if
- * the form was closed without a decision.
- */
+/** Returns the reply in a call; "closed" if the form was closed. Undefined without one to this question. */
 export function replyTo(call: ServerContext, asked: AskedCall): Reply | "closed" | undefined {
   const state = call.mcpReq.requestState();
   if (state === undefined) return undefined;
@@ -191,10 +173,7 @@ const withViews = z.object({
   }),
 });
 
-/**
- * The parts of a message that may declare capabilities: in protocol version 2026-07-28 the envelope of every request,
- * in earlier versions the first request.
- */
+/** Where a message may declare capabilities: the envelope (2026-07-28), or the first request (before). */
 const declaring = z.object({
   method: z.string(),
   params: z.looseObject({

@@ -11,10 +11,7 @@ import type { SummarizedFailure } from "../tools/define-tool.ts";
 import { ToolError } from "../tools/define-tool.ts";
 import { PlanningError } from "../tools/write/planned.ts";
 
-/**
- * Returns the message and the remedy for an error. Of an unexpected error, they contain only an ID, under which the log
- * has the details.
- */
+/** Returns message and remedy of an error. An unexpected one has only an ID, under which the log has the details. */
 export function failureOf(thrown: unknown, tool: string, log: Log): SummarizedFailure {
   if (
     thrown instanceof ToolError ||

@@ -6,8 +6,5 @@ export interface MadeTool extends ToolFacts {
   readonly outputSchema: JsonObject;
 }
 
-/**
- * The tools in the order in which they are listed. Creating them is slow, so the build fills this list. Empty without a
- * build.
- */
+/** The tools in the order of their list, made by the build because that is slow. Empty without a build. */
 export const MADE_TOOLS: readonly MadeTool[] = [];

@@ -30,10 +30,7 @@ interface Opening {
   readonly redactor: Redactor;
 }
 
-/**
- * Returns functions that ask a client to open the web page. The address gives no access, and opening it approves
- * nothing: the person must log in and decide on the page.
- */
+/** Returns functions that ask a client to open the page. The person must still log in and decide there. */
 export function pageOpener({ call, server, mayAsk, redactor }: Opening) {
   const asksForms = mayAsk && canAsk(call, server);
   let opened: string | undefined;
@@ -63,18 +60,12 @@ export function pageOpener({ call, server, mayAsk, redactor }: Opening) {
       await decideInClient(question, said === "yes", context);
       return "page";
     },
-    /**
-     * Continues a call that the client has repeated with its reply to a request to open the page or to show a form.
-     * Undefined for any other call.
-     */
+    /** Continues a call repeated with a reply to a request to open the page or show a form. Otherwise undefined. */
     goOn(asked: AskedCall, context: ToolContext): Promise<ToolAnswer | RunQuestion> | undefined {
       const reply = openingReply(call, asked);
       return reply && afterOpening(reply, asksForms, context);
     },
-    /**
-     * Asks a client of protocol version 2026-07-28 to open the page of a run (`about` is its ID), or afterwards to show
-     * a form.
-     */
+    /** Asks a client of version 2026-07-28 to open the page of a run (`about`: its ID), or then to show a form. */
     async asking(about: string | RunQuestion, seal: QuestionSeal, { tool, input }: AskedCall, context: ToolContext) {
       const sealed = { tool, input: digestOf({ tool, input }) };
       const [request, facts] =
@@ -84,10 +75,7 @@ export function pageOpener({ call, server, mayAsk, redactor }: Opening) {
       const requestState = await seal.mint({ ...sealed, ...facts }, call);
       return inputRequired({ inputRequests: { [OPEN]: request }, requestState });
     },
-    /**
-     * Tells a client of a protocol version of 2025 that a person has decided about the run for which it opened the
-     * page.
-     */
+    /** Tells a client of a version of 2025 that the run for which it opened the page is decided. */
     async complete({ structured: { status } }: ToolAnswer): Promise<void> {
       if (opened === undefined || status === "needs_confirmation") return;
       await server.server
@@ -105,9 +93,7 @@ function isOpened(answer: unknown): boolean {
 
 const sealedOpening = z.object({ tool: z.string(), input: z.string(), run: z.string(), digest: z.string().optional() });
 
-/**
- * Returns the reply to a request to open the page, or to show a form after it. Undefined if the call has no such reply.
- */
+/** Returns the reply to a request to open the page, or to show a form after it. Undefined if there is none. */
 function openingReply(call: ServerContext, asked: AskedCall) {
   const { data: sealed } = sealedOpening.safeParse(call.mcpReq.requestState());
   if (sealed === undefined || sealed.tool !== asked.tool || sealed.input !== digestOf(asked)) return undefined;

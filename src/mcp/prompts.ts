@@ -152,10 +152,7 @@ export interface Skills {
   readonly attach: (server: McpServer) => void;
 }
 
-/**
- * Returns the SDK's extension that serves `skills/` (SEP-2640). The extension is imported only here, so that the server
- * starts fast.
- */
+/** Returns the SDK's extension that serves `skills/` (SEP-2640). Imported only here, for a fast start. */
 export async function loadSkills(): Promise<Skills> {
   const { SkillsExtension, skillEntry } = await import("@modelcontextprotocol/server/ext/skills");
   return new SkillsExtension({ source: sourceOf(skillEntry), strict: true });
@@ -169,10 +166,7 @@ interface ServedSkill {
 const FILE = "SKILL.md";
 const MARKDOWN = "text/markdown";
 
-/**
- * Returns the source from which the SDK's extension gets the skills. Their digests are computed only on request, so
- * that the server starts fast.
- */
+/** Returns the source of the extension's skills. Their digests are computed on request, for a fast start. */
 function sourceOf(entryOf: (name: string, files: Record<string, string>) => Promise<Skill>): SkillSource {
   const all = once(async (): Promise<readonly ServedSkill[]> => {
     const { SKILL_TEXTS } = await import("./skill-texts.ts");

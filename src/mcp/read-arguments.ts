@@ -91,9 +91,7 @@ function parseJson(text: string, reading: Reading): unknown {
       );
 }
 
-/**
- * Lists that filter results or select fields. Some hosts send an empty list instead of none, so it counts as absent.
- */
+/** Lists that filter results or select fields. Some hosts send an empty list for none, so it counts as absent. */
 const FILTERS: ReadonlySet<string> = new Set(["contextIds", "uids", "eventNames", "kinds", "expect"]);
 
 /** Arguments of which a call may have only one. An empty list counts as absent if another one of them is set. */
@@ -157,10 +155,7 @@ const IDS: ReadonlySet<string> = new Set([
 ]);
 const LOWER_CASE_ID = /^(?=.*[a-z])[0-7][0-9a-hjkmnp-tv-z]{25}$/i;
 
-/**
- * Converts IDs to upper case, as the service writes them. Returns `given` itself if nothing changes, so that large
- * arguments are not copied.
- */
+/** Converts IDs to upper case, as the service writes them. Returns `given` itself if nothing changes. */
 export function withUpperIds(given: unknown, field = ""): unknown {
   if (typeof given === "string") return IDS.has(field) && LOWER_CASE_ID.test(given) ? given.toUpperCase() : given;
   if (Array.isArray(given)) {
@@ -187,10 +182,7 @@ export function unknownArguments(given: unknown, { properties }: JsonObject): re
   return Object.keys(given).filter((name) => !isJsonObject(properties) || !Object.hasOwn(properties, name));
 }
 
-/**
- * Describes the problems of arguments: what was sent, and what would be valid. `isCut`: only a part of the arguments
- * was checked.
- */
+/** Describes problems: what was sent, and what would be valid. `isCut`: not all arguments were checked. */
 export function describeIssues(
   issues: readonly z.core.$ZodIssue[],
   given: unknown,
@@ -387,10 +379,7 @@ const [OPEN_LIST = 0, CLOSE_LIST = 0, OPEN_OBJECT = 0, CLOSE_OBJECT = 0] = Buffe
 export const MAX_VALUES = 1_000_000;
 export const MAX_MEMBERS = 10_000;
 
-/**
- * Counts the values of a JSON text without parsing it. Stops soon after `most` values. Of invalid JSON, counts at least
- * the values before the error.
- */
+/** Counts the values of a JSON text, up to about `most`. In invalid JSON, at least those before the error. */
 export function valuesIn(json: Uint8Array, most: number): number {
   let values = 0;
   // A text counts as a value until a colon shows that it is a field name. So the count may be too high by one.
@@ -409,10 +398,7 @@ export function valuesIn(json: Uint8Array, most: number): number {
   return values;
 }
 
-/**
- * Counts the fields of the largest object, up to `most` + 1. Fields take longer to parse than entries of a list, so
- * they have their own limit.
- */
+/** Counts the fields of the largest object, up to `most` + 1. Fields take longer to parse than list entries. */
 export function membersIn(json: Uint8Array, most: number): number {
   const open: number[] = [];
   let largest = 0;

@@ -13,18 +13,12 @@ import type { ServerParts } from "./server-parts.ts";
 import { isOver, needsTasks, type TaskRequest, taskNow } from "./tasks.ts";
 
 const MAX_WATCHED = 20;
-/**
- * The shortest pause between two checks of the watched runs, in milliseconds. Other processes may change a run, so it
- * must be read again to notice changes.
- */
+/** The shortest pause between two checks of the watched runs, which other processes may change, in ms. */
 const LOOK_MS = 1000;
 const LOOK_SHARE = 10;
 
 const RUN_URI = /^targeting:\/\/runs\/([0-9A-Z]{26})\//;
-/**
- * The resource that the SDK watches. It never changes, because this server itself watches the runs. Without any
- * resource, the SDK would end the client's stream.
- */
+/** The resource that the SDK watches, without change. Without one, it would end the client's stream. */
 const NOTHING = "targeting://nothing";
 
 const listenRequest = z.looseObject({
@@ -70,10 +64,7 @@ interface Listened {
 
 export type Listening = { readonly refused: object } | Listened;
 
-/**
- * Checks a `subscriptions/listen` request. A client may watch the runs of its caller, and their tasks if it supports
- * tasks.
- */
+/** Checks a `subscriptions/listen` request: a client may watch its caller's runs, and, if it knows tasks, these. */
 export async function listened(message: unknown, listener: Listener): Promise<Listening> {
   const { data } = listenRequest.safeParse(message);
   // The SDK itself answers an invalid request with the reason.
@@ -162,10 +153,7 @@ async function watchedResource(uri: string, { services, caller }: ServerParts): 
   };
 }
 
-/**
- * Returns the task to watch. The first check always sends a notification, because the task may have changed since the
- * client last read it.
- */
+/** Returns the task to watch. The first check always notifies: it may have changed since the last read. */
 async function watchedTask(taskId: string, request: TaskRequest): Promise<Watched | undefined> {
   if ((await taskNow(taskId, request)) === undefined) return undefined;
   let last: string | undefined;
@@ -208,10 +196,7 @@ export function runWatcher(clock: Pick<Clock, "sleep" | "monotonic">) {
   };
 }
 
-/**
- * Checks runs one after another. The pauses are much longer than the checks, so that even many subscriptions take
- * little time.
- */
+/** Checks runs one after another, with pauses much longer than the checks, so that this takes little time. */
 function watchLoop(clock: Pick<Clock, "sleep" | "monotonic">, ended: () => void) {
   const looks = new Set<() => Promise<void>>();
   const pausing = new AbortController();

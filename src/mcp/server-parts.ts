@@ -175,10 +175,7 @@ function simplifiedObject(node: JsonObject): JsonObject {
   return { ...rest, anyOf: parts.type.map((one: unknown) => ({ type: one })) };
 }
 
-/**
- * Returns whether a keyword can be omitted, because it restricts nothing: the bounds of `z.int()`, or an empty
- * `additionalProperties` or `properties`.
- */
+/** Returns whether a keyword restricts nothing: the bounds of `z.int()`, or an empty object. */
 function saysNothing(keyword: string, value: unknown): boolean {
   if (keyword === "minimum") return value === Number.MIN_SAFE_INTEGER;
   if (keyword === "maximum") return value === Number.MAX_SAFE_INTEGER;
@@ -208,10 +205,7 @@ export interface ServerParts {
   readonly redactor: Redactor;
   readonly log: Log;
   readonly calls: CallsUnderWay;
-  /**
-   * Called for each run that a call has started or waits for. The promise resolves when the run ends, which may be
-   * after the answer.
-   */
+  /** Called for each run that a call starts or waits for. Resolves when the run ends, perhaps after the answer. */
   readonly goesOn?: ToolContext["goesOn"];
   readonly caller: string;
   readonly audit: Audit;

@@ -148,10 +148,7 @@ function objectSchema(schema: JsonObject) {
   return { ...schema, type: "object" as const };
 }
 
-/**
- * Returns a schema that the SDK only lists and does not check. This server checks arguments itself, with better
- * messages.
- */
+/** Returns a schema that the SDK only lists. This server checks arguments itself, with better messages. */
 function unchecked(json: () => JsonObject): StandardSchemaWithJSON<unknown, unknown> {
   const schema = () => ({ ...json() });
   return {
@@ -177,10 +174,7 @@ const PNG =
   "6YIyg5yYj83sKmNB7S9LAoXVfluqHYXsKEPQUMkBH7dltqXN+VjWh5K9YAkVuKAXQTMfKi4ZdUIVjA2r7H9wJjhSn0WDnB+hRwuhudj2OZAwqjDE" +
   "ON4w+LCSsKywxrjgsPpwFPFcwiF9T+wNXQrVwdGwaCcAAAAASUVORK5CYII=";
 
-/**
- * Only one size, because in protocol version 2026-07-28 the icons are part of every answer, except the answers to
- * single calls over HTTP.
- */
+/** Only one size: in version 2026-07-28, icons are part of every answer but those to single calls over HTTP. */
 const ICONS: Icon[] = [{ src: `data:image/png;base64,${PNG}`, mimeType: "image/png", sizes: ["48x48"] }];
 
 /**

@@ -71,9 +71,7 @@ export interface Task extends Readonly<Record<string, unknown>> {
   readonly result?: CallToolResult;
 }
 
-/**
- * Turns an answer into a task if its run is stored and continues without the model. Returns other answers unchanged.
- */
+/** Turns an answer into a task if its run is stored and continues without the model. Otherwise returns it as is. */
 export async function asTask(
   answer: CallToolResult | InputRequiredResult,
   tool: string,
@@ -125,10 +123,7 @@ const asked = z.object({ taskId: z.string() });
 
 type TaskMethod = "tasks/get" | "tasks/update" | "tasks/cancel";
 
-/**
- * Answers a request about a task. For an invalid handle, another caller's handle and the handle of a deleted run,
- * throws the same ProtocolError.
- */
+/** Answers a request about a task. All handles without a task of the caller get the same ProtocolError. */
 export async function answerTask(
   method: TaskMethod,
   params: unknown,
@@ -247,19 +242,13 @@ async function taskOf(named: Named, taskId: string, context: ToolContext, reques
   return { ...ended, result: { ...ended.result, _meta: { ...(await views.beside(answer, context)) } } };
 }
 
-/**
- * Returns the run of a task. If that run only asked for approval to resume another run, and was approved, returns the
- * resumed run.
- */
+/** Returns the run of a task, or the resumed run if that run only asked for approval to resume another. */
 async function runOf(runId: string, context: ToolContext): Promise<Run | undefined> {
   const run = await context.runs.findOwn(runId, context.caller);
   return run && followResumedRun(await endIfExpired(run, context), context);
 }
 
-/**
- * Returns the status of a run. If the run's process was killed, the run is interrupted, unless another process will
- * continue it.
- */
+/** Returns the status of a run. If its process was killed, it is interrupted, unless another one continues it. */
 async function standingOf(run: Run, { isPlan }: Named, { runs }: ToolContext): Promise<Status> {
   const { runId } = run.header;
   const stored = (await runs.storedStatus(runId)) ?? "finished";

@@ -18,10 +18,7 @@ interface OutcomeLine extends Pick<DecisionLine, "caller" | "project"> {
 
 export type Audit = (line: OutcomeLine | DecisionLine) => void;
 
-/**
- * Returns a function that writes audit entries. It adds the time, and removes secrets with `redact`. If an entry cannot
- * be written, it logs an error.
- */
+/** Returns a function that writes audit entries with the time and without secrets. Logs an error if it cannot. */
 export function auditInto(
   append: (line: string) => Promise<void>,
   { now, redact, log }: { readonly now: () => number; readonly redact: (line: string) => string; readonly log: Log },
@@ -86,10 +83,7 @@ export function auditCall(
   if (runId === undefined || OPEN.has(status)) audit({ ...line, runId, outcome: status, counts });
 }
 
-/**
- * Writes the audit entry of a run. A run that only reads gets none. `requestId` is the HTTP request of the call, if it
- * is known.
- */
+/** Writes the audit entry of a run, unless it only reads. `requestId`: the call's HTTP request, if known. */
 export function auditRun(
   audit: Audit,
   { kind, header, status, counts }: RestedRun,

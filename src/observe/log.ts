@@ -10,10 +10,7 @@ export type LogFields = Readonly<Record<string, unknown>>;
 export interface Log
   extends Readonly<Record<Exclude<LogLevel, "silent">, (message: string, fields?: LogFields) => void>> {
   with(fields: LogFields): Log;
-  /**
-   * Adds these fields to each line that is logged during `work`. Does nothing if the log was created without
-   * `LogOptions.work`.
-   */
+  /** Adds these fields to each line that is logged during `work`, if the log has `LogOptions.work`. */
   during<Result>(fields: LogFields, work: () => Result): Result;
   /** Returns the fields that `during` has added for the present work. Empty without `LogOptions.work`. */
   facts(): LogFields;
@@ -29,10 +26,7 @@ interface LogOptions {
 
 export type FollowedWork = AsyncLocalStorage<LogFields>;
 
-/**
- * Creates the storage for the log fields of the present work. A process should have only one, because before Node 24
- * each one slows down every promise.
- */
+/** The log fields of the present work. One for each process: before Node 24, each slows down every promise. */
 export function followWork(): FollowedWork {
   return new AsyncLocalStorage();
 }

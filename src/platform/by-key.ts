@@ -18,17 +18,13 @@ interface Named {
   readonly name: string;
 }
 
-/**
- * The result of looking up a name: the one object with that name, or candidates if the name is unknown or ambiguous.
- */
+/** The result of looking up a name: its only object, or candidates if the name is unknown or ambiguous. */
 export type NameMatch<Thing extends Named> =
   | { readonly kind: "one"; readonly thing: Thing; readonly isExact: boolean }
   | { readonly kind: "unknown" | "ambiguous"; readonly candidates: readonly Thing[] };
 
 const CANDIDATES = 5;
-/**
- * Only names that are more similar than this (from 0 to 1) are suggested. Unrelated names often reach about this value.
- */
+/** Only names more similar than this (0 to 1) are suggested. Unrelated names often reach about this value. */
 const LEAST_LIKENESS = 0.3;
 /** For how many unknown names an index suggests others. Each of them must be compared with all names. */
 const MAX_LOOKED_FOR = 20;
@@ -66,10 +62,7 @@ export class NameIndex<Thing extends Named> {
     return { kind: "one", thing: only, isExact: exact.length > 0 };
   }
 
-  /**
-   * Returns similar names: first those that contain `name` or are contained in it, then those with the most letter
-   * pairs in common.
-   */
+  /** Returns similar names: those that contain `name` or are in it, then by letter pairs in common. */
   #near(name: string): readonly Thing[] {
     this.#lookedFor += 1;
     if (this.#lookedFor > MAX_LOOKED_FOR) return [];

@@ -28,9 +28,7 @@ export const systemClock: Clock = {
   },
 };
 
-/**
- * Returns the boot ID of this machine, which changes with each start. Outside Linux, returns the name of the machine.
- */
+/** Returns the boot ID of this machine, which each start changes. Outside Linux: the name of the machine. */
 function machineId(): string {
   try {
     return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
@@ -42,19 +40,13 @@ function machineId(): string {
 interface WaitedCall {
   /** When the call must be answered, on the monotonic clock. Undefined after its answer. */
   until: number | undefined;
-  /**
-   * Called when the call ends. Gets the error if the call failed, and returns the error to report. Otherwise gets
-   * undefined.
-   */
+  /** Called when the call ends, with its error if it failed. Returns the error to report. */
   end?: (thrown: unknown) => unknown;
 }
 
 const calls = new AsyncLocalStorage<WaitedCall | undefined>();
 
-/**
- * Runs `work` as a tool call that must be answered at the time `until` of the monotonic clock. Inside `work`,
- * `presentCall` returns the call.
- */
+/** Runs `work` as a call that must be answered at `until` (monotonic clock). `presentCall` returns it there. */
 export async function duringCall<T>(until: number, work: () => Promise<T>): Promise<T> {
   const call: WaitedCall = { until };
   const end = (thrown?: unknown): unknown => {

@@ -1,15 +1,9 @@
 import { parseJson } from "./json.ts";
 
-/**
- * What parsing a JSON text would change: a number that would be rounded, or a field that occurs twice, so that its
- * first value would be lost.
- */
+/** What parsing a JSON text would lose: digits of a number, or the first value of a repeated field. */
 export type JsonFault = { readonly number: string } | { readonly twice: string };
 
-/**
- * Matches texts that may contain a number that would be rounded. In other texts, which are most, the numbers are not
- * checked.
- */
+/** Matches texts that may contain a number that would be rounded. In others, numbers are not checked. */
 const LONG_NUMBER = /\d{16}|\d[eE][+-]?\d/;
 const TOKENS = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|[{}[\],]/g;
 

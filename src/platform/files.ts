@@ -23,10 +23,7 @@ const THIS_SYSTEM: MovingSystem = {
 /** The error codes of Windows for a file that another program, such as a virus scanner, has open. */
 const HELD: readonly unknown[] = ["EPERM", "EACCES", "EBUSY"];
 
-/**
- * The pauses between attempts to replace a file, in milliseconds. Together they take about two seconds, much less than
- * a lease lasts.
- */
+/** The pauses between attempts to replace a file, in ms: two seconds in all, much less than a lease lasts. */
 const PAUSES_MS = [10, 20, 40, 80, 150, 200, 250, 300, 400, 500] as const;
 
 /** Replaces a file in one step. On Windows, retries for two seconds while another program has the file open. */
@@ -76,10 +73,7 @@ export async function withHandle<T>(
   return work(handle).finally(() => handle.close());
 }
 
-/**
- * Opens a regular file. For anything else, throws the error that the system has for a folder, because reading a pipe
- * could wait forever.
- */
+/** Opens a regular file. Otherwise throws the system's error for a folder: reading a pipe could wait forever. */
 export async function openFile(path: string, flags = constants.O_RDONLY): Promise<FileHandle> {
   const handle = await open(path, flags | constants.O_NONBLOCK, OWNER_ONLY);
   if ((await handle.stat()).isFile()) return handle;
@@ -92,10 +86,7 @@ export function readTextFile(path: string): Promise<string> {
   return withHandle(openFile(path), (handle) => handle.readFile("utf8"));
 }
 
-/**
- * Returns whether an error says that a path, or a folder in it, is something else than expected, such as a folder
- * instead of a file.
- */
+/** Returns whether an error says that a path is something else than expected, such as a folder for a file. */
 export function isOtherKind(thrown: unknown): boolean {
   return ["EISDIR", "ENOTDIR", "ENXIO"].some((code) => hasCode(thrown, code));
 }
@@ -114,9 +105,7 @@ export type Pieces = AsyncIterable<string | Uint8Array> | Iterable<string | Uint
 
 const OWNER_ONLY = 0o600;
 
-/**
- * The error codes with which a system says that it cannot sync folders: Windows, vfat and some network file systems.
- */
+/** The error codes of systems that cannot sync folders: Windows, vfat and some network file systems. */
 const NOT_SYNCED: readonly unknown[] = ["EPERM", "EACCES", "EISDIR", "EINVAL", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"];
 
 /** Syncs a folder, so that its entries survive a power failure. Returns false if the system cannot do that. */
@@ -139,10 +128,7 @@ export async function makeFolder(folder: string): Promise<void> {
   }
 }
 
-/**
- * Replaces a file in one step. Even after a power failure, the disk has either the old or the new content. Resolves
- * when the new content is on the disk.
- */
+/** Replaces a file in one step, on the disk: after a power failure, it has the old or the new content. */
 export async function replaceFile(file: string, pieces: string | Pieces, mode = OWNER_ONLY): Promise<void> {
   const fresh = besideOf(file);
   try {
@@ -173,10 +159,7 @@ export async function createFile(file: string, text: string): Promise<boolean> {
   }
 }
 
-/**
- * Appends a line to a file, and waits until it is on the disk. If a power failure has cut off the last line, ends that
- * line first.
- */
+/** Appends a line to a file and syncs it. If a power failure has cut off the last line, ends that line first. */
 export async function appendLine(file: string, line: string): Promise<void> {
   const isNew = await withHandle(openFile(file, APPENDING), async (handle) => {
     const { size } = await handle.stat();

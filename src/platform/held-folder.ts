@@ -4,24 +4,18 @@ import { type FileHandle, lstat, open } from "node:fs/promises";
 import { join } from "node:path";
 import { FileError, hasCode, linkRefused, openFile } from "./files.ts";
 
-/**
- * A function that reads the same bytes from their beginning each time it is called, in pieces of about `pieceBytes`.
- */
+/** A function that reads the same bytes from their beginning at each call, in pieces of about `pieceBytes`. */
 export type ByteSource = (pieceBytes?: number) => AsyncIterable<Uint8Array>;
 
 const PIECE_BYTES = 65_536;
 const LARGE_PIECE_BYTES = 524_288;
 
-/**
- * Reads a file that this program has written, and that must not be a link. Throws the errors of the operating system.
- */
+/** Reads a file of this program, which must not be a link. Throws the errors of the operating system. */
 export function bytesOf(path: string): ByteSource {
   return (pieceBytes) => piecesOf(() => openFile(path, constants.O_RDONLY | constants.O_NOFOLLOW), pieceBytes);
 }
 
-/**
- * Reads a file of the caller. Throws a FileError if it cannot be opened, or if a part of its path has become a link.
- */
+/** Reads a file of the caller. Throws a FileError if it cannot be opened, or if its path now has a link. */
 export function bytesAt(place: Place): ByteSource {
   return (pieceBytes) => piecesOf(() => openPlace(place), pieceBytes);
 }
@@ -63,10 +57,7 @@ export async function digestOf(bytes: ByteSource): Promise<string> {
   return hash.digest("hex");
 }
 
-/**
- * Yields bytes whose hash was computed before. If their hash is no longer `digest`, throws a FileError at the end,
- * because the file was changed.
- */
+/** Yields bytes of a known hash. Throws a FileError at the end if it is no longer `digest`: the file has changed. */
 export async function* unchanged(bytes: ByteSource, digest: string): AsyncGenerator<Uint8Array> {
   const hash = createHash("sha256");
   for await (const chunk of bytes(LARGE_PIECE_BYTES)) {
@@ -97,10 +88,7 @@ export interface Place {
 /** Thrown if a part of a path is a symbolic link, or was replaced since it was checked. */
 export class SymlinkError extends Error {}
 
-/**
- * An open folder. It stays the same folder even if another one gets its path, so that no link can redirect what is done
- * in it.
- */
+/** An open folder. It stays the same even if another gets its path, so that no link can redirect work in it. */
 export interface SafeDirectory {
   /** Whether the paths of `at` use an open handle of the folder. Otherwise, call `check` before and after each use. */
   readonly isFirm: boolean;
@@ -111,10 +99,7 @@ export interface SafeDirectory {
   readonly close: () => Promise<void>;
 }
 
-/**
- * Linux: opens a folder only to look up paths in it, which needs no read permission. Node does not export this
- * constant.
- */
+/** Linux: opens a folder only to look up paths in it, without read permission. Node exports no such constant. */
 const O_PATH = 0o10_000_000;
 /** macOS: refuses a path that contains a link. Older versions ignore it. Node does not export this constant. */
 const O_NOFOLLOW_ANY = 0x2000_0000;
@@ -176,10 +161,7 @@ async function descend(root: string, folders: readonly string[]): Promise<FileHa
   return folder;
 }
 
-/**
- * Returns the device and inode of a folder, which change if the folder is replaced. Throws a SymlinkError if the path
- * contains a link.
- */
+/** Returns device and inode of a folder, which tell a replaced one. Throws a SymlinkError for a link in the path. */
 async function identityOf(root: string, folders: readonly string[]): Promise<string> {
   let identity = "";
   for (let length = 0; length <= folders.length; length += 1) {

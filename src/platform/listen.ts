@@ -9,10 +9,7 @@ export function originIn(header: string): URL | undefined {
   return isWeb && url.origin === header ? url : undefined;
 }
 
-/**
- * Starts a server on a port. Returns the port, which the system chooses if `port` is 0. Throws the system's error if
- * another program uses the port.
- */
+/** Starts a server. Returns its port, which the system chooses for 0. Throws the system's error if it is in use. */
 export async function openPort(server: Server, host: string, port: number): Promise<number> {
   server.listen(port, host);
   await once(server, "listening");

@@ -33,10 +33,7 @@ export function capitalized(words: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/**
- * Returns what is wrong with a name, as the end of a sentence: `has 1 character that is not allowed: "_"; it has 40
- * characters (at most 36)`.
- */
+/** Returns what is wrong with a name, as the end of a sentence: `has 40 characters (at most 36)`. */
 export function nameProblemWords({ rules, length, characters = [] }: NameProblem): string {
   const { nameMinLength, nameMaxLength } = LIMITS;
   const are = characters.length === 1 ? "is" : "are";

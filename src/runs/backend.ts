@@ -34,10 +34,7 @@ export interface CallerTexts {
 /** How many milliseconds an ended session stays stored after its tokens expire. Long, because a clock may be wrong. */
 export const ENDED_FOR_MS = 30 * 86_400_000;
 
-/**
- * Stores which sessions of the web page were ended before their tokens expired, so that these tokens are refused.
- * `until`: when the tokens expire, in milliseconds since 1970.
- */
+/** The ended sessions of the web page, whose tokens are refused. `until`: when they expire, in ms since 1970. */
 export interface EndedSessions {
   add(id: string, until: number): Promise<void>;
   has(id: string): Promise<boolean>;
@@ -56,16 +53,11 @@ export interface SeenOption {
   readonly contextCount: number;
 }
 
-/**
- * Caches the Context IDs of options for answers and exported files. A change that removes something never relies on
- * this cache.
- */
+/** Caches the Context IDs of options for answers and exported files. Changes that remove something never rely on it. */
 export interface ContentsStore {
   refresh(): Promise<void>;
   get(option: SeenOption): Promise<readonly string[] | undefined>;
-  /**
-   * Stores the Context IDs of an option. Never throws: Context IDs that are not stored are read from the service again.
-   */
+  /** Stores the Context IDs of an option. Never throws: what is not stored is read from the service again. */
   put(option: SeenOption, contexts: readonly string[]): Promise<void>;
 }
 
@@ -85,15 +77,10 @@ export interface SuiteTexts {
   get(caller: string, id: string): Promise<string | undefined>;
   list(caller: string): Promise<readonly string[]>;
   storedBytes(callerName: string): Promise<number>;
-  /**
-   * Returns true only to the first caller that claims a confirmation, in any process. Only that caller may act on it.
-   */
+  /** Returns true only to the first caller, in any process, that claims a confirmation. Only that one may act on it. */
   claim(confirmation: string): Promise<boolean>;
   settle(confirmation: string, text: string): Promise<void>;
-  /**
-   * Returns the stored result of a confirmation. Empty if it was claimed but has no result yet; undefined if it was not
-   * claimed.
-   */
+  /** Returns the result of a confirmation: empty if it was claimed but has none yet, undefined if not claimed. */
   settled(confirmation: string): Promise<string | undefined>;
 }
 
@@ -110,9 +97,7 @@ export interface TargetingMemory {
   remember(targetings: readonly { readonly _id: string; readonly name: string }[]): Promise<void>;
   forget(ids: readonly string[]): Promise<void>;
   recent(): Promise<readonly SeenTargeting[]>;
-  /**
-   * Finds a targeting as `NameIndex` does. If no name matches, the last seen targetings are added to the candidates.
-   */
+  /** Finds a targeting as `NameIndex` does. For an unknown name, the last seen ones are further candidates. */
   resolve(name: string): Promise<NameMatch<SeenTargeting>>;
 }
 
@@ -124,10 +109,7 @@ export function findSeenTargeting(seen: readonly SeenTargeting[], name: string):
 }
 
 const MEGABYTE = 1_048_576;
-/**
- * A call of at most this many bytes is stored even if its caller's `Share` is full. This does not apply if its run also
- * stores a file, a spreadsheet or a plan.
- */
+/** A call of at most this many bytes is stored beyond a full `Share`, unless its run stores a file, sheet or plan. */
 const SMALL_BYTES = 65_536;
 
 export class ShareFullError extends RunStoreError {}
@@ -169,8 +151,7 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
       await store();
     } catch (thrown) {
       if (!(thrown instanceof ShareFullError)) throw thrown;
-      // A run that is being executed stops with this error and reports it. So the run stays, and only its input is
-      // removed.
+      // A run that is being executed stops with this error and reports it. So only its input is removed.
       if (await runs.isDriven(runId)) await runs.parts.keep(runId, "input", []);
       else await runs.discard(runId);
       throw thrown;

@@ -65,9 +65,7 @@ export function executeRun<Call extends ToolCall, Entry, State extends RunView<E
   const watchers = new Set<RunWatcher>();
   const stateNow = (): State => (meanwhile === undefined || state.objects.length > 0 ? state : meanwhile);
   let isResting = false;
-  /**
-   * `other`: the run as stored by the process that has taken it over. `isLookedFor`: true until that run has been read.
-   */
+  /** `other`: the run as stored by the process that has taken it over. `isLookedFor`: true until it has been read. */
   let other: Run<Call, State> | undefined;
   let isLookedFor = true;
   let isKept = (): void => {};
@@ -125,8 +123,7 @@ export function executeRun<Call extends ToolCall, Entry, State extends RunView<E
     async isCurrent() {
       if (held.lease === undefined) return true;
       if (isLost(held) || !(await held.lease.stillHeld())) return false;
-      // The next call may reach another process, which knows only the store. So all that is reported must be stored
-      // first.
+      // The next call may reach another process, which knows only the store. So all that is reported is stored first.
       held.appendRest?.();
       await held.journal?.write();
       return !isLost(held);
@@ -160,10 +157,7 @@ async function carryOut<Call extends ToolCall, Entry, State extends RunView<Entr
   held.journal = journal;
   const append = (entry: Entry): void => journal.append(kind.line(entry));
   for (const entry of first) append(entry);
-  /**
-   * Stops this process's work on a run that another process is to execute. Called after planning, when the plan is on
-   * disk.
-   */
+  /** Stops the work on a run that another process is to execute. Called after planning, when the plan is on disk. */
   const leaveToOthers = (): void => {
     if (!held.isOurs) stopRequests.stop("interrupted");
   };
@@ -217,8 +211,7 @@ async function bringToRest<Call extends ToolCall, Entry, State extends RunView<E
     ifHeld(async () => held.isLeft || kind.finish?.(held.files)),
     ifHeld((lease) => lease.check(RECENT_MS)),
     ifHeld(async () => {
-      // If another process is to continue the run, its record keeps the status `running`: other processes look for runs
-      // that have this status and no lease.
+      // Other processes look for runs that are `running` without a lease. So the status stays if one is to continue.
       if (shouldLeaveToOthers(store, held, state)) held.isLeft = true;
       const rest = summaryAtRest(kind, header, state);
       if (!held.isLeft) await moved(store, header.runId, held, { status: statusAtRest(state), rest });
@@ -238,8 +231,7 @@ async function bringToRest<Call extends ToolCall, Entry, State extends RunView<E
       const reason = kind.reasonOf?.(thrown) ?? ownReason("STOPPED_BY_ERROR", { error });
       const stop = kind.stop({ cause: "interrupted", reason }, clock.now());
       state.apply(stop);
-      // Other processes cannot tell from the journal that entries were lost. This entry shows them that the run has
-      // stopped.
+      // Other processes cannot see from the journal that entries were lost. This entry shows that the run has stopped.
       if (thrown instanceof LostEntriesError) held.journal?.append(kind.line(stop));
     }
     held.isKept();

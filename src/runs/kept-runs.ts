@@ -58,8 +58,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     if (followed !== undefined && (await followed.look())) return followed.run;
     const found = await this.#lastReadOf(runId);
     if (found === undefined) return undefined;
-    // A run that is planned, waiting or over is not being executed, even if a process holds its lease: that process may
-    // be planning the run again.
+    // A planned, waiting or ended run is not executed, even if leased: a process may be planning it again.
     const { status } = found.record;
     const mayBeDriven = status !== "planned" && status !== "waiting" && !isOver(found.record);
     const isDriven = () => this.#of.store.isDriven(runId);
@@ -79,10 +78,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     return stored && this.#readFrom(stored, isDrivenHere);
   }
 
-  /**
-   * Reads a run whose process has ended, so that this process can continue it. Throws a RunStoreError if the run may
-   * continue only after a call of `resume_run`.
-   */
+  /** Reads a run whose process has ended, to continue it. Throws a RunStoreError if only `resume_run` may do so. */
   async readLeft(stored: StoredRun<Call, Entry>): Promise<LoadedRun<Call, Entry, State> | undefined> {
     const found = await this.#readFrom(stored, true);
     if (found === undefined || (this.#kind.mayBeClaimed?.(found, this.#of.clock.now()) ?? true)) return found;
@@ -109,10 +105,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     return read && { header, record, ...read };
   }
 
-  /**
-   * Takes the lease, unless `held` is given, and marks the run as running. Undefined if it was already started or
-   * ended.
-   */
+  /** Takes the lease, unless `held` is given, and marks the run as running. Undefined if it was started or ended. */
   async leaseToStart(runId: string, held?: Lease): Promise<HeldRecord | undefined> {
     const { store, clock } = this.#of;
     const startBy = (lease: Lease) =>
@@ -135,10 +128,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     }
   }
 
-  /**
-   * Ends a run that is not started. Returns false if it is started. A process that is just starting it fails, because
-   * the record then has a newer version.
-   */
+  /** Ends a run that is not started; otherwise returns false. A process that is just starting it then fails. */
   async withdraw(runId: string, { reason, cause } = WITHDRAWN): Promise<boolean> {
     const { store, clock } = this.#of;
     for (;;) {

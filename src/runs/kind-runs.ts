@@ -28,9 +28,7 @@ export interface RunInput {
 
 export type RunMarks = Pick<RunHeader, "unplanned" | "dryRun" | "repeats"> & Requested;
 
-/**
- * The parts of a run's header that only show where the run is from. They do not affect whether two calls are identical.
- */
+/** The fields of a run's header that show where it is from. Identical calls may differ in them. */
 export type Requested = Pick<RunHeader, "client" | "fileName" | "person">;
 
 /**
@@ -122,10 +120,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return starting.finally(() => this.#starting.delete(runId));
   }
 
-  /**
-   * Stores and starts a run. Its journal begins with `first`, if given. If the run cannot be stored, it ends with that
-   * error.
-   */
+  /** Stores and starts a run. Its journal begins with `first`. If the run cannot be stored, it ends with that error. */
   startAtOnce(
     call: Call,
     caller: string,
@@ -156,10 +151,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.#drive({ header, state, first: begin, open, carryOut: (run) => this.kind.start(run, given) });
   }
 
-  /**
-   * Resumes a run. A run that another process executes, or that still has to be applied or approved, is returned
-   * unchanged. Throws an ExecutionRefusedError.
-   */
+  /** Resumes a run. One that is executed or not yet approved is returned as it is. Throws an ExecutionRefusedError. */
   async resume(runId: string, given?: Again): Promise<Run<Call, State> | undefined> {
     const { store } = this.#context;
     const stored = this.#driven.has(runId) ? undefined : await this.stored(runId);
@@ -184,8 +176,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       const found = await read();
       if (found === undefined) throw new RunStoreError("the run is no longer stored", "get_run lists the stored runs.");
       const { header, state, from, first } = found;
-      // Each resume stores a new version of the record. A suspended process that still has the old version can then no
-      // longer write.
+      // Each resume stores a new version. A suspended process that has the old version can then no longer write.
       const record = await moveRun(this.#context.store, header.runId, () => ({ status: "running" }), {
         lease,
         record: found.record,
@@ -298,9 +289,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.#kept.stored(runId);
   }
 
-  /**
-   * Cancels a run in any process. After that, only requests that are already announced in the journal are still sent.
-   */
+  /** Cancels a run in any process. After that, only requests already announced in the journal are sent. */
   async cancel(runId: string): Promise<Run<Call, State> | undefined> {
     const driven = this.#driven.get(runId);
     if (driven?.stop("cancelled")) return driven;
@@ -308,10 +297,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.find(runId);
   }
 
-  /**
-   * Ends a run that is not started. Undefined if it is started or not stored, or if runs of its kind are not planned
-   * first.
-   */
+  /** Ends a run that is not started. Undefined if it is started, not stored, or of a kind that is not planned first. */
   async withdraw(runId: string, ending?: Ending): Promise<Run<Call, State> | undefined> {
     return (await this.#kept.withdraw(runId, ending)) ? this.#kept.find(runId) : undefined;
   }
@@ -376,10 +362,7 @@ interface MadeCall {
   readonly arrivedAt: number;
 }
 
-/**
- * The earlier runs of a call. `going`: a run that is executed now. `ended`: the newest run that recently ended
- * unfinished.
- */
+/** The earlier runs of a call. `going`: one that is executed now. `ended`: the newest that ended unfinished. */
 export interface EarlierRuns<R> {
   readonly going?: R;
   readonly ended?: EndedRun;
@@ -390,9 +373,7 @@ export type EndedRun = Pick<RunSummary, "status" | "open"> & { readonly runId: s
 const RECENT_RUNS = 50;
 /** How long an identical call is declined as well after a person has declined a run, in milliseconds. */
 const DECLINED_MS = 600_000;
-/**
- * How long an identical call resumes or reports a run that has ended, instead of starting a new one, in milliseconds.
- */
+/** How long an identical call resumes or reports an ended run instead of starting a new one, in milliseconds. */
 export const SAME_CALL_MS = 3_600_000;
 
 type AnyStore = Pick<RunStore, "withCallLock" | "list" | "record" | "isDriven" | "read">;
@@ -422,10 +403,7 @@ async function isOfSameTime(store: AnyStore, runId: string, arrivedAt: number): 
   return rest === undefined || rest.updatedAt > arrivedAt || store.isDriven(runId);
 }
 
-/**
- * Returns a function that calls `work` once and returns its result to all callers. After a failure, the next caller
- * calls it again.
- */
+/** Returns a function that calls `work` once for all callers. After a failure, the next caller calls it again. */
 export function onceDone<T>(work: () => Promise<T>): () => Promise<T> {
   let done: Promise<T> | undefined;
   return () => {

@@ -30,10 +30,7 @@ export interface RunForm<Call, Entry> {
 
 export interface RunView<Entry> extends ReportedState {
   apply(entry: Entry): void;
-  /**
-   * Gives unanswered requests the outcome `unknown`. Called when no process executes the run, so that no answer can
-   * come.
-   */
+  /** Gives unanswered requests the outcome `unknown`. Called when no process executes the run any more. */
   settleUnanswered?(): unknown;
 }
 
@@ -71,39 +68,25 @@ export interface Ending {
 export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Entry>, Given, Again = Given>
   extends RunForm<Call, Entry> {
   readonly newState: () => State;
-  /**
-   * Whether runs are planned before they start. If false, a run that is not started is just being started, or its
-   * process ended before it could start it.
-   */
+  /** Whether runs are planned first. If not, an unstarted run is just being started, or its process has ended. */
   readonly isPlannedFirst: boolean;
   /** Whether listing the runs also updates the records of runs whose process has ended. Default: no. */
   readonly recoversOrphans?: boolean;
-  /**
-   * Reads the state of a stored run. Undefined if another process is just starting the run. Throws a RunStoreError if
-   * the run cannot be read.
-   */
+  /** Reads a stored run. Undefined while another process is just starting it. Throws a RunStoreError. */
   readBack(kept: StoredParts<Call, Entry>): Promise<ReadBack<Entry, State> | undefined>;
   initialState?(call: Call, input: ByteSource): Promise<State>;
   /** Executes a run until it stops, and records why it stopped. The journal is already open. */
   start(run: RunExecution<Call, Entry, State>, given: Given): Promise<void>;
   resume(run: RunExecution<Call, Entry, State>, given: Again | undefined): Promise<void>;
-  /**
-   * Called when this process has taken over a run, before the run is read. Waiting for the write lock can start then.
-   */
+  /** Called after a takeover, before the run is read. Waiting for the write lock can start then. */
   takenOver?(): void;
   lost?(state: State): readonly Entry[];
   stop(ending: Ending, at: number): Entry;
-  /**
-   * Returns the reason to report for an error that stopped a run. Undefined for an error of this machine, such as a
-   * full disk.
-   */
+  /** Returns the reason to report for an error that stopped a run. Undefined for one of this machine (full disk). */
   reasonOf?(thrown: unknown): Reason | undefined;
   /** Called when a run has ended, to store what later calls need and to remember the names of targetings. */
   finish?(run: RunAccess<Call, State>): Promise<void>;
-  /**
-   * Returns whether `resume_run` can continue an ended run. Default: yes if an object was not applied, or its outcome
-   * is missing or unknown.
-   */
+  /** Whether `resume_run` can continue an ended run. Default: if an object is not applied, open or unknown. */
   isOpen?(header: RunHeader<Call>, state: State): boolean;
   /**
    * Called when another process has taken over the run. Returns an entry about requests that this process sent too
@@ -130,10 +113,7 @@ export interface ReadBack<Entry, State> {
   readonly from?: State;
   /** The entries to write first when the run is resumed. They are already part of `state`. */
   readonly first?: readonly Entry[];
-  /**
-   * Returns the entries that complete the list of objects in the journal. They are written if the run ends without
-   * being resumed.
-   */
+  /** Returns the entries that complete the journal's list of objects, to write if the run ends without a resume. */
   readonly unwritten?: () => AsyncIterable<Entry> | Iterable<Entry>;
 }
 
@@ -293,9 +273,7 @@ export interface ExecutableRun {
 /** Returns why a run may not be executed now: the settings or the caller's rights forbid it. Undefined if it may. */
 export type MayExecute = (run: ExecutableRun) => Promise<Refusal | undefined>;
 
-/**
- * Thrown if this process is not allowed to execute a run. It has not taken the lease of the run and has sent nothing.
- */
+/** Thrown if this process may not execute a run. It has not taken the run's lease and has sent nothing. */
 export class ExecutionRefusedError extends Error {
   readonly refusal: Refusal;
   constructor(refusal: Refusal) {

@@ -31,10 +31,7 @@ export interface ClaimOptions {
   readonly onRefused: (refused: ExecutionRefusedError, runId: string) => void;
 }
 
-/**
- * Continues runs whose process has ended, until `stopping` is aborted. Resolves as soon as other processes can see that
- * this process continues such runs.
- */
+/** Continues runs whose process has ended, until `stopping`. Resolves once other processes can see that. */
 export async function claimOrphans(of: ClaimOptions): Promise<void> {
   const { left, projects, clock, stopping, onProblem } = of;
   let woken = new AbortController();
@@ -72,8 +69,7 @@ export async function claimOrphans(of: ClaimOptions): Promise<void> {
   };
   const pause = async (ms: number, lookedMs: number): Promise<void> => {
     const soonest = Math.max(MIN_PAUSE_MS, Math.ceil(PAUSE_PER_LOOK * lookedMs));
-    // A notification that came during the last search also ends the pause, because that search may have missed the new
-    // run.
+    // A notification during the last search also ends the pause, because that search may have missed the new run.
     const awake = AbortSignal.any([woken.signal, stopping]);
     await clock.sleep(soonest, stopping).catch(() => undefined);
     if (ms > soonest) await clock.sleep(ms - soonest, awake).catch(() => undefined);

@@ -37,10 +37,7 @@ export const rowCounts = z.object({
   read: z.number(),
   merged: z.number(),
   skipped: z.number(),
-  /**
-   * The lines of rows that were merged into earlier rows. `of` is the line of the earlier row. Absent if more than
-   * MAX_JOINED rows were merged.
-   */
+  /** The lines of merged rows; `of`: the line of the earlier row. Absent above MAX_JOINED rows. */
   joined: z.array(z.object({ line: z.number(), of: z.number() })).exactOptional(),
 });
 export const MAX_JOINED = 25;
@@ -60,10 +57,7 @@ const knownChange = z.object({
   from: side,
   to: side,
   exposeChildren: z.object({ from: z.boolean(), to: z.boolean() }).exactOptional(),
-  /**
-   * How many Context IDs the change adds and removes, and how many of the requested ones were already present or
-   * absent.
-   */
+  /** How many Context IDs are added and removed, and how many requested ones were already present or absent. */
   added: number,
   removed: number,
   alreadyThere: number,
@@ -110,10 +104,7 @@ export function changesNothing({ from, to, exposeChildren: shown, ...rest }: Kno
   return shown !== undefined || rest.alreadyThere !== undefined || rest.absent !== undefined;
 }
 
-/**
- * Returns a text that is equal for equal positions and names. A group is compared by its ID if it has one, so that a
- * group that the same call renames stays the same.
- */
+/** Returns equal texts for equal positions and names. A group counts by its ID, so that it may be renamed. */
 function placeAndName(side: KnownChange["from"]): string | undefined {
   if (typeof side !== "object") return side;
   const { name, parent, parentName } = side;
@@ -122,10 +113,7 @@ function placeAndName(side: KnownChange["from"]): string | undefined {
 
 export type Did = "created" | "changed" | "deleted" | "same";
 
-/**
- * How many objects were created, changed and deleted. `gone`: objects whose deletion was sent again, and which were
- * already gone by then.
- */
+/** How many objects a run created, changed and deleted. `gone`: already gone when their deletion was sent again. */
 export type DidCounts = Readonly<Record<Did, number>> & { readonly gone?: number };
 
 export type Asked = z.infer<typeof asked>;

@@ -61,9 +61,7 @@ export class Runs {
     return this.#kinds.some(({ isDriving }) => isDriving);
   }
 
-  /**
-   * Returns a run that this process executes. Does not check in the store whether another process has taken it over.
-   */
+  /** Returns a run that this process executes. Does not check whether another process has taken it over. */
   driven(runId: string): Run | undefined {
     return this.#drivenKind(runId)?.driven(runId);
   }
@@ -158,9 +156,7 @@ export class Runs {
     await lease.release();
   }
 
-  /**
-   * Cancels a run in any process. After that, only requests that are already announced in the journal are still sent.
-   */
+  /** Cancels a run in any process. After that, only requests already announced in the journal are sent. */
   async cancel(runId: string): Promise<Run | undefined> {
     return (await this.#kindOf(runId))?.cancel(runId);
   }
@@ -169,9 +165,7 @@ export class Runs {
     return (await this.#kindOf(runId))?.withdraw(runId, ending);
   }
 
-  /**
-   * Returns a caller's runs, the newest first. A run that is not started is included only once its objects are known.
-   */
+  /** Returns a caller's runs, the newest first. One that is not started is included once its objects are known. */
   async *list(caller: string): AsyncGenerator<ListedRun> {
     for (const kind of this.#kinds) await kind.recoverOrphans();
     for await (const runId of this.#idsOf(caller)) {

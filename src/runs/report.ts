@@ -154,10 +154,7 @@ export function statusAtRest(state: ReportedState): Status {
   return status === "interrupted" || status === "cancelled" ? status : "finished";
 }
 
-/**
- * Returns the status of a run. Once the run is started, its journal decides, because a crash leaves `running` in the
- * record.
- */
+/** Returns the status of a run. Once it is started, its journal decides: a crash leaves `running` in the record. */
 export function reportedStatus({ status }: Pick<RunRecord, "status">, state: ReportedState): RunStatus {
   if (status === "planned") return "planned";
   if (status === "waiting") return "needs_confirmation";
@@ -252,10 +249,7 @@ type Kind = Pick<Collected, "reason" | "count" | "places" | "placesOmitted">;
 /** Returns the remedy for a reason. `kind`: a text that is equal for reasons described in the same words. */
 type WordsOf = (reason: Reason) => { readonly remedy: string; readonly kind: string };
 
-/**
- * Groups the objects that did not succeed by outcome, reason and next step, the largest group first. Each group has at
- * most `mostRanges` ranges.
- */
+/** Groups objects without success by outcome, reason and next step, the largest first, with `mostRanges` ranges. */
 export function failureGroups(
   state: ReportedState,
   wordsOf: WordsOf = () => ({ remedy: "", kind: "" }),
@@ -444,10 +438,7 @@ function kindsAndNames(state: ReportedState) {
   return { ...(group.items > 0 && { groups: group }), ...(targeting.items > 0 && { targetings: targeting }), names };
 }
 
-/**
- * Counts the existing objects that a run changes by kind of change. Undefined if it changes none or if one of the
- * changes is unknown.
- */
+/** Counts changed objects by kind of change. Undefined if there are none, or if a change is unknown. */
 export function changeKindsOf(state: ReportedState): ChangeKinds | undefined {
   const kinds = { renamed: 0, moved: 0, exposed: 0, extended: 0, added: 0, reduced: 0, removed: 0 };
   const groups = new Set<string | null | undefined>();

@@ -2,9 +2,7 @@ import * as z from "zod";
 import type { Clock } from "../platform/clock.ts";
 
 const DAY_MS = 86_400_000;
-/**
- * If the clock advances by more than this many milliseconds between two readings, it may have been wrong before or now.
- */
+/** If the clock advances by more than this many milliseconds between two readings, it is or was perhaps wrong. */
 const PAUSE_MS = 7 * DAY_MS;
 
 export const seenClock = z.object({
@@ -41,8 +39,7 @@ export function checkRetentionClock(
   keepMs: number,
 ): Judged {
   const other = others.find((time) => Math.abs(time - now) > DAY_MS);
-  // A reading that contradicts another clock is not stored, so that the later correction of the clock does not count as
-  // a jump.
+  // A reading that contradicts another clock is not stored. Otherwise the later correction would count as a jump.
   if (other !== undefined) return { seen: before, doubt: disagreement(now, other) };
   const agreed = others.length > 0;
   const last = before?.at ?? (agreed ? now : (newest ?? now));
@@ -78,9 +75,7 @@ function dayOf(time: number): string {
 
 export interface RetentionWatch {
   readonly noteService: (time: number) => void;
-  /**
-   * Reads the clocks and stores the reading. Returns why no run may be removed now; undefined if runs may be removed.
-   */
+  /** Reads the clocks and stores the reading. Returns why no run may be removed now; undefined if runs may be. */
   readonly doubt: () => Promise<string | undefined>;
   readonly peek: () => Promise<string | undefined>;
   /** Sets the listener for doubts. It is called once for each new doubt. */
@@ -92,9 +87,7 @@ export function retentionWatch(of: {
   readonly keepMs: number;
   readonly read: () => Promise<SeenClock | undefined>;
   readonly store: (seen: SeenClock) => Promise<void>;
-  /**
-   * Returns the creation time of the newest run that is older than this process. Called only if no reading is stored.
-   */
+  /** Returns when the newest run older than this process was created. Called only if no reading is stored. */
   readonly newest: () => Promise<number | undefined>;
   readonly other?: () => Promise<number>;
 }): RetentionWatch {

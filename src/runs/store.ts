@@ -38,10 +38,7 @@ export class DamagedRunError extends RunStoreError {
   }
 }
 
-/**
- * The store cannot be reached now, or has no tables yet. The message says whether the current call may have started a
- * run.
- */
+/** The store cannot be reached, or has no tables yet. The message says whether the call may have started a run. */
 export class StoreUnavailableError extends RunStoreError {}
 
 /** What is stored when a run is created. `call` was parsed by the code for the run's kind. */
@@ -99,10 +96,7 @@ export type RunQuery =
   | { readonly unfinished: Unfinished }
   | { readonly lastOf: string };
 
-/**
- * Selects runs that may be unfinished. `callerName` selects the runs of all callers with this name, even if their keys
- * differ.
- */
+/** Selects runs that may be unfinished. `callerName`: of all callers with this name, whatever their keys. */
 export type Unfinished =
   | "all"
   | { readonly fingerprint: string }
@@ -122,10 +116,7 @@ export interface RunStore {
    * for unfinished runs may also return finished ones. Fast even if many runs are stored.
    */
   list(query: RunQuery): Promise<readonly string[]>;
-  /**
-   * Takes the lease of a run. Undefined while another process holds it. What the previous holder still writes to the
-   * journal has no effect.
-   */
+  /** Takes the lease of a run. Undefined while it is held. Late writes of the previous holder have no effect. */
   lease(runId: string): Promise<Lease | undefined>;
   /** If the store is too slow for the present call, its error names this run. Absent for a store of this machine. */
   mention?(runId: string): void;
@@ -176,10 +167,7 @@ interface RetentionStore extends RetentionWatch {
   tidy(): Promise<void>;
 }
 
-/**
- * Runs whose process has ended. Other processes ("workers") continue them, so they count as executed while a worker
- * lives.
- */
+/** Runs whose process has ended. While another process ("worker") can continue them, they count as executed. */
 export interface OrphanedRuns {
   /**
    * Registers that this process executes a run of a project, until the returned function is called. Returns undefined
@@ -221,9 +209,7 @@ export async function undefinedIf<T>(
   }
 }
 
-/**
- * Returns whether an error says that a run cannot be read: it has a newer format, is damaged, or is just being removed.
- */
+/** Returns whether an error says that a run cannot be read: newer format, damaged, or just being removed. */
 export function isUnreadable(thrown: unknown): boolean {
   return (thrown instanceof RunStoreError && !(thrown instanceof StoreUnavailableError)) || thrown instanceof FileError;
 }
@@ -294,10 +280,7 @@ export const runHeaderSchema = z.object({
   createdAt: z.number(),
   /** A hash that is equal for identical calls of one caller. With it, a repeated call finds its earlier run. */
   fingerprint: z.string(),
-  /**
-   * Set if the call was answered before the run was planned. The caller then does not know whether the run needs
-   * approval.
-   */
+  /** Set if the call was answered before planning. The caller does not know whether the run needs approval. */
   unplanned: z.literal(true).exactOptional(),
   /** The name that the caller's program gives itself (not verified), which shows people where the run is from. */
   client: z.string().exactOptional(),
@@ -314,10 +297,7 @@ const kindCounts = z.object({ items: z.number(), created: z.number(), changed: z
 const changeKinds = z.object({
   renamed: z.number(),
   moved: z.number(),
-  /**
-   * The name of the only group into which objects were moved; null for the top level. Absent if there are several
-   * groups.
-   */
+  /** The name of the only group into which objects were moved; null: the top level. Absent if there are several. */
   into: z.string().nullable().exactOptional(),
   /** How many groups now show or hide their sub-options. */
   exposed: z.number(),
@@ -360,9 +340,7 @@ const runSummarySchema = z.object({
       undoes: z.string().exactOptional(),
       /** When the run ended, if it was undone later. Otherwise `updatedAt` says when it ended. */
       endedAt: z.number().exactOptional(),
-      /**
-       * How many objects are groups or targetings. The others are of the kind that the tool changes, mostly options.
-       */
+      /** How many objects are groups or targetings. The others are what the tool changes, mostly options. */
       groups: kindCounts.exactOptional(),
       targetings: kindCounts.exactOptional(),
       how: changeKinds.exactOptional(),
@@ -373,9 +351,7 @@ const runSummarySchema = z.object({
       decided: z.object({ is: z.enum(["approved", "declined"]), who: z.string(), where: z.string() }).exactOptional(),
       /** Set if nobody approved or declined the run in time. */
       isExpired: z.literal(true).exactOptional(),
-      /**
-       * Set if the run was withdrawn, declined, undone, or not decided in time. It can be neither continued nor undone.
-       */
+      /** Set if the run was withdrawn, declined, undone or not decided in time. It cannot be continued or undone. */
       isOver: z.literal(true).exactOptional(),
     })
     .exactOptional(),
@@ -436,8 +412,7 @@ export const CREATED: RunRecord = { version: 0, status: "planning" };
 
 const NEXT: Readonly<Record<Status, readonly Status[]>> = {
   planning: ["planned", "waiting", "running", "interrupted", "finished", "cancelled"],
-  // A plan that is made again stays `planned`. A `waiting` run becomes `planned` if its plan is stored again without an
-  // approval request.
+  // A plan that is made again stays `planned`. A `waiting` run becomes `planned` if it then needs no approval.
   planned: ["planned", "waiting", "running", "interrupted", "finished", "cancelled", "declined", "expired"],
   waiting: ["planned", "waiting", "running", "interrupted", "finished", "cancelled", "declined", "expired"],
   // A process that takes over a run stores a new version first. The previous process can then no longer store its own.

@@ -13,10 +13,7 @@ export interface Fence {
   renew(): Promise<void>;
 }
 
-/**
- * The last byte of a request was not sent, because this process was suspended for too long or lost its lease. So the
- * request has no effect.
- */
+/** The last byte of a request was not sent: the lease was lost, or this process suspended. It has no effect. */
 export class HeldBackError extends Error {}
 
 /** The maximum time from reading both clocks (`Intent`) to sending the last byte of a request, in milliseconds. */
@@ -30,10 +27,7 @@ const TAKE_OVER_WAIT_MS = SEND_WINDOW_MS + 500;
  */
 export const RECENT_MS = 100;
 
-/**
- * Readings of both clocks. Both are needed: the monotonic clock may stop while the machine is suspended, and the wall
- * clock can be set.
- */
+/** Both clocks: the monotonic one may stop while the machine is suspended, and the wall clock can be set. */
 export interface Intent {
   readonly monotonic: number;
   readonly wall: number;
@@ -46,9 +40,7 @@ export interface Turn {
   readonly epoch: bigint;
   /** Resolves when the previous holder of the lease can no longer send requests. */
   settled(signal?: AbortSignal): Promise<void>;
-  /**
-   * Waits until the previous holder can send no more, reads both clocks and renews the lease. Throws a LeaseLostError.
-   */
+  /** Waits until the previous holder can send no more, reads both clocks and renews. Throws a LeaseLostError. */
   renew(): Promise<Intent>;
   /** Throws a HeldBackError if the lease is lost or the clock readings are too old. */
   mayLeave(intent: Intent): void;
@@ -58,10 +50,7 @@ export interface Turn {
 export interface Lease extends Turn {
   /** Whether the previous holder may still run and write. */
   readonly isTakenOver: boolean;
-  /**
-   * Throws a LeaseLostError if the lease is lost. Reads the store only if the last renewal is older than `recentMs`
-   * milliseconds.
-   */
+  /** Throws a LeaseLostError if the lease is lost. Reads the store if the last renewal is older than `recentMs`. */
   check(recentMs?: number): Promise<void>;
   stillHeld(): Promise<boolean>;
   release(): Promise<void>;
@@ -82,10 +71,7 @@ export function readClocks(clock: Clock): Intent {
   return { monotonic: clock.monotonic(), wall: clock.now() };
 }
 
-/**
- * Returns how long ago both clocks were read, in milliseconds. The clock that moved more decides, even if it moved
- * back.
- */
+/** Returns how long ago both clocks were read, in milliseconds: the larger time, even if a clock moved back. */
 function agoOf({ monotonic, wall }: Intent, clock: Clock): number {
   return Math.max(clock.monotonic() - monotonic, Math.abs(clock.now() - wall));
 }

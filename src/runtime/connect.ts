@@ -37,10 +37,7 @@ export interface ServerProcess {
   readonly redactor: Redactor;
   readonly log: Log;
   readonly audit: Audit;
-  /**
-   * Starts what the first call needs, such as the sandbox, before that call. Resolves when it runs, or has failed to
-   * start.
-   */
+  /** Starts what the first call needs, such as the sandbox. Resolves when it runs or has failed to start. */
   readonly start: () => Promise<void>;
   /** Stops every run before its next request, so that a later process can continue it. */
   readonly stopRuns: () => Promise<void>;
@@ -147,10 +144,7 @@ function alsoLogged(append: Backend["audit"], log: Log): Backend["audit"] {
   };
 }
 
-/**
- * Returns an API that also stores the names of all targetings that it reads. With these, later calls find targetings by
- * name.
- */
+/** Returns an API that also stores the names of the targetings it reads, so that calls find them by name. */
 function rememberingNames(
   api: ManagementApi,
   memory: Pick<TargetingMemory, "remember">,
@@ -187,10 +181,7 @@ function limitsOf(settings: Settings) {
   return { ...limits, ...(allowedTargetings && { allowedTargetings }) };
 }
 
-/**
- * Returns the check of whether a run may be executed now. Its code is imported with the first run, so that the server
- * starts fast.
- */
+/** Returns the check of whether a run may be executed now. Imported with the first run, for a fast start. */
 function executionGuardOf(
   settings: Settings,
   management: ManagementApi | undefined,
@@ -291,15 +282,9 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around, on
 interface Apis {
   readonly management?: Http | undefined;
   readonly events?: Http | undefined;
-  /**
-   * The sandbox for event tests. In live mode, it is not the sandbox whose events people inspect, so that tests add no
-   * events there.
-   */
+  /** The sandbox for event tests. In live mode, not the one that people inspect, so that tests add nothing there. */
   readonly bench?: Http | undefined;
-  /**
-   * Returns the address of the sandbox for generated tests: the one that people inspect, or else the one for event
-   * tests.
-   */
+  /** Returns the sandbox's address for generated tests: the one that people inspect, or else that for event tests. */
   readonly benchUrl: () => Promise<string>;
   readonly sandbox?: Http | undefined;
   readonly seeded?: () => Promise<readonly Named[]>;
@@ -321,10 +306,7 @@ interface Watch {
   readonly serviceTime?: ((time: number) => void) | undefined;
 }
 
-/**
- * Wraps the connections. They then remove keys from answers, log each request, and send nothing as long as the service
- * has asked to wait.
- */
+/** Wraps the connections: removes keys from answers, logs requests, and sends nothing while asked to wait. */
 function watched(apis: Apis, { redact, log, now, monotonic, request, serviceTime }: Watch): Apis {
   const seen = (
     http: Http | undefined,

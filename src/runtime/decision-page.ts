@@ -4,10 +4,7 @@ import { localCaller, localUserName, mayOpenBrowser, openBrowser } from "../web/
 import type { LinkedPage } from "../web/linked-page.ts";
 import type { ServerProcess } from "./connect.ts";
 
-/**
- * If the page that the server opened in a browser is not shown within this many milliseconds, approval is requested in
- * another way.
- */
+/** If the opened page is not shown within this many milliseconds, approval is requested in another way. */
 const COMES_WITHIN_MS = 15_000;
 
 /** Adds the web page to a server over stdio, so that the user of this machine can approve changes there. */

@@ -8,10 +8,7 @@ import { once } from "../tools/define-tool.ts";
 
 /** A sandbox in this process. It starts when its address is first needed, and does not keep the process alive. */
 export interface EmbeddedSandbox {
-  /**
-   * Starts the sandbox if it does not run yet. Returns its address. Rejects if the port stays in use, or if the seed
-   * cannot be read.
-   */
+  /** Starts the sandbox once. Returns its address. Rejects if the port stays in use or the seed is unreadable. */
   readonly url: () => Promise<string>;
   /** Returns the targetings with which the sandbox starts. Rejects if the seed cannot be read. */
   readonly seeded: () => Promise<readonly Named[]>;
@@ -64,10 +61,7 @@ export function embeddedSandbox({ seed: choice, ...options }: EmbeddedOptions): 
   };
 }
 
-/**
- * Returns the error to log if a seed file cannot be used. The answer to the call only says that the API is not
- * reachable.
- */
+/** Returns the error to log if a seed file cannot be used. The call's answer only says that the API is away. */
 function unusableSeed(choice: SandboxSeed, cause: unknown): unknown {
   if (typeof choice === "string" || hasCode(cause, "EADDRINUSE")) return cause;
   return new StoppedError(`the seed file ${choice.file} (TARGETING_MCP_SANDBOX_SEED) cannot be used`, { cause });
@@ -85,8 +79,7 @@ async function start(options: SandboxOptions): Promise<Sandbox> {
       return sandbox;
     } catch (thrown) {
       if (!hasCode(thrown, "EADDRINUSE") || tries === PORT_TRIES) throw thrown;
-      // A running sandbox does not keep the process alive. This pause does, because a call waits for the sandbox to
-      // start.
+      // A running sandbox does not keep the process alive. This pause does, because a call waits for the start.
       await delay(PORT_WAIT_MS);
     }
   }

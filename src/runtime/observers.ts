@@ -23,10 +23,7 @@ export async function observers(wantsFigures: boolean) {
   } as const;
 }
 
-/**
- * Loads the code for traces. It needs the OpenTelemetry package, which a person can install in addition. If that fails,
- * `problem` is the error.
- */
+/** Loads the code for traces, which needs the OpenTelemetry package. `problem`: the error if that fails. */
 async function tracesOf(): Promise<{ readonly traces?: Observer; readonly problem?: unknown }> {
   try {
     const [{ traces }, api] = await Promise.all([import("../observe/instrument.ts"), import("@opentelemetry/api")]);
@@ -42,9 +39,7 @@ export interface LogSetup {
 }
 
 export interface LogParts {
-  /**
-   * Stores the log fields of each request, so that all log lines of the request get them. Always set at level `debug`.
-   */
+  /** The log fields of each request, which all its log lines get. Always set at level `debug`. */
   readonly work?: FollowedWork;
   readonly secrets?: readonly string[];
 }

@@ -11,10 +11,7 @@ export function inputOf({ flags }: CommandLine): SettingsInput {
   return { flags, environment: process.env, platform: process.platform, home: homedir() };
 }
 
-/**
- * Returns whether a flag is on. Without a value, a flag that is set is on. Throws a SettingsError if its value is
- * neither on nor off.
- */
+/** Returns whether a flag is on; one without a value is. Throws a SettingsError for other values than on and off. */
 export function isOn(line: CommandLine, flag: string): boolean {
   return optionOf(line, flag, toggle) ?? false;
 }

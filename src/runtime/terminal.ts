@@ -12,20 +12,14 @@ export function stopSignals(platform: NodeJS.Platform): readonly NodeJS.Signals[
   return platform === "win32" ? ["SIGTERM", "SIGINT", "SIGBREAK", "SIGHUP"] : ["SIGTERM", "SIGINT"];
 }
 
-/**
- * Resolves at the first signal to stop. Ignores later ones, because npx forwards an interrupt that the process has
- * already got from the terminal.
- */
+/** Resolves at the first signal to stop. Ignores others, because npx forwards an interrupt of the terminal. */
 export function stopSignal(): Promise<void> {
   return new Promise((resolve) => {
     for (const name of stopSignals(process.platform)) process.on(name, () => resolve());
   });
 }
 
-/**
- * Ignores errors of standard output if its reader has ended, such as `head`, or a program that only wants the sandbox's
- * address.
- */
+/** Ignores errors of standard output if its reader has ended, such as `head`. */
 export function allowClosedOutput(): void {
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code !== "EPIPE") throw error;

@@ -96,10 +96,7 @@ async function write(work: Work, fault: Fault | undefined): Promise<Reply> {
 
 type LateFault = Extract<Fault, { kind: "late" }>;
 
-/**
- * Applies a write after the delay of its fault. Nobody gets the answer, because the client's connection is already
- * broken.
- */
+/** Applies a write after the delay of its fault. The client's connection is broken, so nobody gets the answer. */
 async function applyLate(work: Work, fault: LateFault, held: (() => void) | undefined): Promise<void> {
   if (fault.delayMs === undefined) await work.world.faults.removed(fault);
   else await delay(fault.delayMs, undefined, { ref: false });

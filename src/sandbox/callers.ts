@@ -40,10 +40,7 @@ export interface ServedNames {
 
 const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
-/**
- * Returns whether a request may use the control plane. Only this machine may, so the request's connection, `Host` and
- * `Origin` must all belong to it.
- */
+/** Only this machine may use the control plane: connection, `Host` and `Origin` must belong to it. */
 export function isFromLoopback({ peer, host, origin }: Caller): boolean {
   if (!isLoopbackAddress(peer ?? "")) return false;
   const hostname = hostnameOf(`http://${host ?? ""}`);
@@ -67,8 +64,7 @@ export function isServed({ host, origin }: Caller, names: ServedNames, anyOrigin
 
 function isOurs(hostname: string | undefined, { host, allowed }: ServedNames): boolean {
   if (hostname === undefined || hostname === "") return false;
-  // DNS rebinding needs a host name, so IP addresses are safe and all accepted. For example, an Android emulator
-  // reaches its host machine as 10.0.2.2.
+  // DNS rebinding needs a host name, so IP addresses are safe. An Android emulator reaches its host as 10.0.2.2.
   if (isIP(bare(hostname)) !== 0) return true;
   if (hostname === "localhost" || hostname.endsWith(".localhost")) return true;
   if (hostname === host.toLowerCase() || allowed.includes(hostname)) return true;

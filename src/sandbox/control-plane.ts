@@ -20,10 +20,7 @@ const holdSchema = z.strictObject({
   ms: z.int().min(0).max(600_000),
 });
 
-/**
- * Returns the HTTP app with which tests read and change the data and the faults of a sandbox
- * (docs/reference/sandbox.md).
- */
+/** Returns the HTTP app with which tests read and change data and faults (docs/reference/sandbox.md). */
 export function controlPlane(world: World): Hono<{ Bindings: HttpBindings }> {
   const app = new Hono<{ Bindings: HttpBindings }>();
   app.use(async (c, next) => {

@@ -8,10 +8,7 @@ const operation = z.custom<Operation>((value) => typeof value === "string" && is
   error: "must be the name of an operation",
 });
 
-/**
- * Which requests match a fault (`on`), and which of these it hits (`nth`, `times`, `probability`;
- * docs/reference/sandbox.md).
- */
+/** Which requests match (`on`) and which of them it hits (`nth`, `times`, `probability`; docs/reference/sandbox.md). */
 const when = {
   on: z.union([z.enum(["write", "read", "any"]), operation, z.array(operation)]).default("write"),
   nth: z.int().min(1).optional(),
@@ -116,9 +113,7 @@ function isDue(fault: Fault, met: number, struck: number, random: () => number):
   return chance && struck < (fault.times ?? (fault.probability === undefined ? 1 : Number.POSITIVE_INFINITY));
 }
 
-/**
- * Returns a generator of pseudo-random numbers from 0 to below 1 (mulberry32). The same seed gives the same numbers.
- */
+/** Returns a generator of pseudo-random numbers from 0 to below 1 (mulberry32), the same for the same seed. */
 function randomFrom(seed: number): () => number {
   let state = seed | 0;
   return () => {
@@ -129,10 +124,7 @@ function randomFrom(seed: number): () => number {
   };
 }
 
-/**
- * Returns the failure of a request that a fault keeps from being applied. Undefined if the request is to be applied.
- * `now`: milliseconds since 1970.
- */
+/** Returns the failure of a request that a fault keeps from being applied. `now`: milliseconds since 1970. */
 export function replyBefore(fault: Fault | undefined, now: number): Reply | undefined {
   if (fault?.kind === "busy") return busyAnswer(fault.retryAfterMs, now);
   return fault !== undefined && "applied" in fault && !fault.applied ? struck(fault) : undefined;

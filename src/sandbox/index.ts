@@ -18,14 +18,9 @@ export interface SandboxOptions {
   readonly host?: string;
   /** The port to listen on. Default: 0, which means any free port. */
   readonly port?: number;
-  /**
-   * Further host names under which the APIs may be called. Names of this machine and IP addresses are always accepted.
-   */
+  /** Further host names of the APIs. Names of this machine and IP addresses are always accepted. */
   readonly allowedHosts?: readonly string[];
-  /**
-   * Keys that are accepted in addition to the built-in ones. They are secrets, so a dump of the state never contains
-   * them.
-   */
+  /** Keys that are accepted besides the built-in ones. They are secrets, so a dump of the state omits them. */
   readonly keys?: { readonly managementKeys?: readonly ManagementKey[]; readonly appKeys?: readonly string[] };
   readonly dataFile?: string;
   readonly seed?: Seed | undefined;
@@ -83,10 +78,7 @@ export async function startSandbox(options: SandboxOptions = {}) {
     /** The address of both APIs, without a slash at its end. */
     url: originOf(host, listening.port),
     port: listening.port,
-    /**
-     * Closes all connections and saves the state in the data file, if there is one. Throws if the file cannot be
-     * written.
-     */
+    /** Closes all connections and saves the state in the data file, if any. Throws if it cannot be written. */
     close: (): Promise<void> => {
       closing ??= listening.stop().then(() => data?.flush());
       return closing;
@@ -194,10 +186,7 @@ interface AppOptions {
 
 const isOfPage = (path: string): boolean => path === "/" || path.startsWith("/page/");
 
-/**
- * Serves the event API and the management API. Serves the control plane under `/_sandbox` to requests from this
- * machine.
- */
+/** Serves the event API, the management API and, to requests from this machine, the control plane. */
 function sandboxApp(world: World, options: AppOptions): Hono<{ Bindings: HttpBindings }> {
   const { forward, names, page, failed } = options;
   const app = new Hono<{ Bindings: HttpBindings }>();
@@ -266,10 +255,7 @@ async function serveManagement(world: World, c: NodeContext, operation: Manageme
   return reply;
 }
 
-/**
- * Answers an event. `isLogged`: whether the event is certainly in the event log. False if it was too large, or if a
- * fault hit the request.
- */
+/** Answers an event. `isLogged`: false if it was too large or hit by a fault, and so may not be in the log. */
 async function serveEvent(
   world: World,
   c: NodeContext,

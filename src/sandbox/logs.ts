@@ -5,10 +5,7 @@ import { EVENT_LIMITS } from "../spec/limits.ts";
 import { codePoints } from "../spec/names-and-contexts.ts";
 import type { Operation } from "../spec/routes.ts";
 
-/**
- * Creates a log of the newest entries. It stores at most `most` entries, with at most `mostLetters` characters in all,
- * but always the newest one.
- */
+/** Creates a log of the newest entries: at most `most`, with `mostLetters` characters in all, but at least one. */
 function ringBuffer<Entry>({
   most,
   mostLetters,
@@ -57,10 +54,7 @@ function ringBuffer<Entry>({
     /** Returns an entry by its number, from 1. Undefined if the entry was removed. */
     at: (number: number): Entry | undefined =>
       number > oldest && number <= arrived ? ring[(number - 1) % most] : undefined,
-    /**
-     * `newest`: the number of the newest entry; 0 if there has been none. `cleared`: the number that the newest entry
-     * had at the last `clear`.
-     */
+    /** The number of the newest entry (0 if there has been none), and what it was at the last `clear`. */
     newest: () => arrived,
     cleared: () => cleared,
   };
@@ -81,9 +75,7 @@ export interface RequestEntry {
   items: number | null;
 }
 
-/**
- * The maximum number of stored requests, and of characters in their paths together, because a path can be very long.
- */
+/** The maximum number of stored requests, and of characters in their paths, because a path can be long. */
 const MAX_REQUESTS = 10_000;
 const REQUEST_LETTERS = 2 * 1_048_576;
 
@@ -275,10 +267,7 @@ export function eventLog(changed: () => void = () => undefined) {
       counts = NONE;
       changed();
     },
-    /**
-     * Returns the newest events that match the filter, at most `limit`, the oldest of them first. `total`: how many
-     * match in all.
-     */
+    /** Returns the newest matching events, at most `limit`, the oldest first. `total`: how many match in all. */
     read(filter: EventFilter, limit: number) {
       const newestFirst: ArrivedEvent[] = [];
       let total = 0;
@@ -326,10 +315,7 @@ export const eventQuery = z.strictObject({
   limit: z.coerce.number().int().min(0).max(100_000).default(100),
 });
 
-/**
- * Returns the newest events that match the query as JSON text, the oldest first. Their bodies are as they were
- * received.
- */
+/** Returns the newest matching events as JSON text, the oldest first. Their bodies are as they were received. */
 export function eventPage(log: EventLog, { limit, ...filter }: z.output<typeof eventQuery>): string {
   const { events, total, dropped } = log.read(filter, limit);
   let letters = 0;

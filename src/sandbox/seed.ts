@@ -97,10 +97,7 @@ export function plantSeed(world: World, seed: Seed) {
   return planted;
 }
 
-/**
- * Checks that the targeting and the group of each option exist, in the project or earlier in the seed. Throws a
- * RangeError.
- */
+/** Checks that each option's targeting and group exist, in the project or earlier in the seed. Throws a RangeError. */
 function checkOptions(project: Project, seed: Seed): void {
   const removed = new Set(seed.remove);
   const targetings = new Set(seed.targetings.map(({ _id }) => _id));
@@ -169,10 +166,7 @@ function removeAnything(project: Project, id: string): void {
 
 const MINUTE_MS = 60_000;
 
-/**
- * Returns the seed of the sample shop, which contains some wrong events. `newId` returns ascending ULIDs. `now`:
- * milliseconds since 1970.
- */
+/** Returns the sample shop, with some wrong events. `newId` returns ascending ULIDs. `now`: ms since 1970. */
 function sampleSeed(newId: () => string, now: number): SeedInput {
   const [categories, brands, campaigns] = [newId(), newId(), newId()];
   const options: NonNullable<SeedInput["options"]>[number][] = [];

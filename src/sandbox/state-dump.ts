@@ -172,10 +172,7 @@ function loadProject(dump: ProjectDump): Project {
   return project;
 }
 
-/**
- * Stores the options of a dump. A group must be stored before its sub-options, although an option can be older than the
- * group into which it was moved.
- */
+/** Stores options. A group comes before its sub-options, although one that was moved in may be older. */
 function loadOptions(project: Project, options: ProjectDump["options"]): void {
   let waiting = options;
   while (waiting.length > 0) {
@@ -198,9 +195,7 @@ function loadOptions(project: Project, options: ProjectDump["options"]): void {
   }
 }
 
-/**
- * How long after a change the data file is written, in milliseconds. Later changes in this time are written with it.
- */
+/** How long after a change the data file is written, in milliseconds. It then contains later changes, too. */
 const GATHER_MS = 300;
 /** The mode of the data file. A sandbox contains no secrets, so all users of the machine may read it. */
 const READABLE_BY_ALL = 0o666;

@@ -9,10 +9,7 @@ import { emptyProject, type Project } from "./rules/store.ts";
 export interface World {
   readonly sources: Sources;
   readonly projects: Map<string, Project>;
-  /**
-   * The accepted keys of the management API: `givenKeys` are from the settings, `seededKeys` from seeds. A dump
-   * contains only the latter.
-   */
+  /** The accepted management keys: those from the settings, and those from seeds, which a dump contains. */
   readonly givenKeys: readonly ManagementKey[];
   readonly seededKeys: Map<string, ManagementKey>;
   readonly appKeys: Set<string>;
@@ -105,10 +102,7 @@ export function grantOf(world: World, key: string) {
 /** The result of asking for the write lock of a project: a function that releases it, or when to ask again. */
 type Acquired = { readonly release: () => void } | { readonly retryAfterMs: number };
 
-/**
- * Creates the lock with which only one write of each project runs at a time (management-api 4.2). `waitMs`: how long
- * `acquire` waits for it, in milliseconds.
- */
+/** Lets one write of each project run at a time (management-api 4.2). `waitMs`: how long `acquire` waits. */
 function writeLock(waitMs: number, now: () => number) {
   const queues = new Map<string, (() => void)[]>();
   const heldUntil = new Map<string, number>();
@@ -125,10 +119,7 @@ function writeLock(waitMs: number, now: () => number) {
     };
   }
 
-  /**
-   * Calls `start` when the lock is free. If it is not free at once, returns the entry in the queue, with which the
-   * write can leave the queue again.
-   */
+  /** Calls `start` when the lock is free. If not at once, returns the entry with which to leave the queue. */
   function enqueue(project: string, start: (release: () => void) => void): (() => void) | undefined {
     const queue = queues.get(project);
     if (queue === undefined) {

@@ -14,10 +14,7 @@ const projectKeys = z
 const accessToken = z.strictObject({
   name: z.string().min(1),
   token: headerText.min(SHORTEST_TOKEN, `must have at least ${SHORTEST_TOKEN} characters`),
-  /**
-   * The project for which the token is valid. Absent: the project of the configured keys. `*` in a token that approves:
-   * all projects.
-   */
+  /** The project of the token. Absent: that of the configured keys. `*` (for approvals): all projects. */
   project: z.string().optional(),
   readOnly: z.boolean().default(false),
   folders: z.array(z.string().refine(isAbsolute, "must be an absolute path")).default([]),

@@ -76,10 +76,7 @@ function unknownFlag(raw: string, known: readonly string[]): SettingsError {
   );
 }
 
-/**
- * Returns the end of an error message about an unknown word: the most similar word, if there is one, and all known
- * words.
- */
+/** Returns the end of an error about an unknown word: the most similar word, if any, and all known words. */
 export function didYouMean(wrong: string, words: readonly string[], what: string): string {
   const meant = nearestWord(wrong, words);
   const all = words.join(", ");

@@ -120,10 +120,7 @@ function nothingToUse(): SettingsError {
   );
 }
 
-/**
- * Returns the sandbox that the settings describe. The configured keys may be real, so they are sent only to a sandbox
- * on this machine.
- */
+/** Returns the sandbox of the settings. Configured keys may be real, so only one on this machine gets them. */
 function sandboxOf(settings: EnvironmentSettings, isForWantOfSettings: boolean): SandboxEnvironment {
   const { sandboxUrl } = settings;
   const near = sandboxUrl === undefined || isLoopback(sandboxUrl);
@@ -173,9 +170,7 @@ export interface Proxies {
   readonly none?: string | undefined;
 }
 
-/**
- * Returns the proxy for an address. Loopback addresses have none, because the proxy would connect to its own machine.
- */
+/** Returns the proxy for an address. Loopback has none, because the proxy would connect to its own machine. */
 export function proxyFor(url: string, proxies: Proxies): string | undefined {
   const proxy = url.startsWith("https:") ? proxies.https : proxies.http;
   return proxy === undefined || isLoopback(url) || needsNoProxy(url, proxies.none ?? "") ? undefined : proxy;

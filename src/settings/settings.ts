@@ -14,14 +14,9 @@ import { KEYS_AND_ADDRESSES, OWN_PREFIX, type Read, type Setting, SettingsError 
 
 export interface SettingsInput extends Platform {
   readonly flags: ReadonlyMap<string, string>;
-  /**
-   * Set if the server serves HTTP. If callers may send their own keys, an API may then have an address without a key.
-   */
+  /** Set if the server serves HTTP. With callers' own keys, an API may then have an address without a key. */
   readonly overHttp?: true;
-  /**
-   * Set if the server serves stdio. It then starts even if the settings of an API are incomplete or invalid, and calls
-   * of that API report it.
-   */
+  /** Set if the server serves stdio. It then starts despite bad settings of an API, which its calls report. */
   readonly overStdio?: true;
 }
 
@@ -69,9 +64,7 @@ export function readSettings(input: SettingsInput) {
     allowedDirs: read(SETTINGS.allowedDirs),
     maxLineBytes: read(SETTINGS.maxLineMb) * 1_048_576,
     stateDir: read(SETTINGS.stateDir) ?? stateFolder(input),
-    /**
-     * By name of an operation: the route that replaces its usual one, as `"METHOD /path"`. The names are checked later.
-     */
+    /** By operation: the route that replaces its usual one, as `"METHOD /path"`. Checked later. */
     routes: routes === undefined ? {} : readRoutes(routes),
     requestTimeoutMs: read(SETTINGS.requestTimeoutMs),
     retryBudgetMs: read(SETTINGS.retryBudgetMs),
@@ -108,18 +101,12 @@ function readRules(read: Read, { overHttp }: SettingsInput) {
     /** The only targetings that may be changed. Undefined: all may be changed. The IDs are checked later. */
     allowedTargetings: read(SETTINGS.allowedTargetings),
     maxDeletes: read(SETTINGS.maxDeletes),
-    /**
-     * The maximum share of a targeting's options that a plan may change, in percent. It may delete at most the same
-     * share in addition.
-     */
+    /** The maximum share of a targeting's options that a plan may change, and that it may delete, in percent. */
     maxChangePercent: read(SETTINGS.maxChangePercent),
   } as const;
 }
 
-/**
- * Returns the invalid setting that makes all calls fail, because they would otherwise use the wrong store, key or
- * sandbox.
- */
+/** Returns the invalid setting that makes all calls fail: they would use the wrong store, key or sandbox. */
 function blockedBy(unusable: UnusableSettings): HalfPair | undefined {
   for (const { variable } of [SETTINGS.store, SETTINGS.storeListen, SETTINGS.sealKey, SETTINGS.sandboxUrl]) {
     const problem = unusable.get(variable);
@@ -251,10 +238,7 @@ export function stateFolder({ platform, home, environment }: Platform): string {
   return posix.join(base, NAME);
 }
 
-/**
- * Reads the settings of the run store. Throws a SettingsError if no process could execute the runs of this one: neither
- * itself nor a worker.
- */
+/** Reads the settings of the run store. Throws a SettingsError if neither this process nor a worker executes runs. */
 function readStoreSettings(read: Read, ownKeys: HttpSettings["ownKeys"]) {
   const url = read(SETTINGS.store);
   const store = {
@@ -282,10 +266,7 @@ function readStoreSettings(read: Read, ownKeys: HttpSettings["ownKeys"]) {
 
 export type Source = "flag" | "environment" | "default";
 
-/**
- * Returns the text of a setting and its source. Undefined if it is not set, empty, or a placeholder that was not
- * filled.
- */
+/** Returns the text of a setting and its source. Undefined if not set, empty, or an unfilled placeholder. */
 export function settingText(
   { variable, flag, anyCase }: Setting<unknown, unknown>,
   { flags, environment }: Pick<SettingsInput, "flags" | "environment">,

@@ -33,8 +33,7 @@ export const address: Form<string> = {
 export const issuer: Form<string> = {
   words: "an https:// address (http:// on this machine only) without a query or fragment",
   read(given) {
-    // A caller's name contains the issuer, a space and the subject of the token. If the issuer contained a space,
-    // different callers could have the same name.
+    // Names consist of issuer, space and subject. With a space in the issuer, different callers could share one.
     if (address.read(given) === undefined || /\s/.test(given)) return undefined;
     return given.toLowerCase().startsWith("https:") || isLoopback(given) ? given : undefined;
   },
@@ -59,9 +58,7 @@ export const databaseAddress: Form<string> = {
   read: (given) => (/^postgres(ql)?:\/\//i.test(given) && URL.canParse(given) ? given : undefined),
 };
 
-/**
- * The address of a proxy. May have a user name and a password. Without a scheme, it means http, as in other programs.
- */
+/** The address of a proxy. May have a user name and a password. Without a scheme, it means http. */
 export const proxyAddress: Form<string> = {
   words: "an http:// or https:// address",
   read(given) {
@@ -70,10 +67,7 @@ export const proxyAddress: Form<string> = {
   },
 };
 
-/**
- * The forms of keys and addresses. If such a setting is invalid, a server over stdio starts nevertheless, and calls
- * report it.
- */
+/** If a setting of these forms is invalid, a server over stdio starts nevertheless, and calls report it. */
 export const KEYS_AND_ADDRESSES: ReadonlySet<Form<unknown>> = new Set([
   ...[headerKey, sealKey, address, issuer, secureAddress, databaseAddress, proxyAddress],
 ]);

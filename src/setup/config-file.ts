@@ -11,19 +11,13 @@ export interface Entry {
   readonly command: string;
   readonly args: readonly string[];
   readonly values: Readonly<Record<string, string>>;
-  /**
-   * For each key, by its variable: the reference to an environment variable that is written to the file instead of the
-   * key.
-   */
+  /** By variable: the reference to an environment variable that is written to the file instead of the key. */
   readonly references: Readonly<Record<string, string>>;
 }
 
 export type Fields = Readonly<Record<string, unknown>>;
 
-/**
- * Reads and edits this server's entry in the configuration file of a host. Throws an UnsafeChange if the file cannot be
- * edited safely.
- */
+/** Reads and edits this server's entry in a host's file. Throws an UnsafeChange if that is not safe. */
 export interface ServerList {
   /** Returns the fields of this server's entry. Undefined if the file has no such entry. */
   readonly entryIn: (content: string) => Fields | undefined;
@@ -53,10 +47,7 @@ export function isFilledIn(text: unknown): text is string {
   return typeof text === "string" && !/^\s*(?:\$\{[^}]*\}\s*)?$/.test(text);
 }
 
-/**
- * Returns the object with this name in a configuration; empty if there is none. Throws an UnsafeChange if the value is
- * not an object.
- */
+/** Returns the object with this name; empty if there is none. Throws an UnsafeChange for anything else. */
 export function tableIn(parent: Fields, name: string): Fields {
   if (!Object.hasOwn(parent, name)) return {};
   const found = tableOf(parent[name]);
@@ -96,9 +87,7 @@ interface LaunchOptions {
   readonly node: string;
 }
 
-/**
- * Returns whether npx downloaded the package from a registry. It may also come from an archive, a folder or an address.
- */
+/** Returns whether npx got the package from a registry, not from an archive, a folder or an address. */
 async function isOfRegistry(manifest: string): Promise<boolean> {
   try {
     const { dependencies } = tableOf(JSON.parse(await readFile(manifest, "utf8"))) ?? {};
@@ -115,10 +104,7 @@ const OTHERS = 0o077;
 /** Whether files have permissions. On Windows they have access lists, and a person's folders are already protected. */
 const HAS_MODES = process.platform !== "win32";
 
-/**
- * Returns the file to which a link leads, or the path itself if there is no link. Throws an UnsafeChange if the link
- * leads to no file.
- */
+/** Returns the file to which a link leads, or else the path. Throws an UnsafeChange if it leads to no file. */
 export async function targetOf(file: string): Promise<string> {
   const target = await ifThere(() => realpath(file));
   if (target !== undefined) return target;
@@ -144,10 +130,7 @@ export function textOf(bytes: Buffer): string {
   }
 }
 
-/**
- * Throws an UnsafeChange if a file is read-only. Replacing it would succeed nevertheless, because only the folder must
- * be writable for that.
- */
+/** Throws an UnsafeChange if a file is read-only. Replacing it would work, as only the folder must be writable. */
 export async function checkWritable(file: string): Promise<void> {
   const found = await ifThere(() => stat(file));
   if (found === undefined) return;
@@ -205,8 +188,7 @@ export async function exchange(file: string, { before, after, isPrivate }: FileC
   try {
     await make(fresh, after, mode);
     if (before !== undefined && kept !== undefined) await make(kept, before, PRIVATE);
-    // Checks that no host has changed the file until now. A change after this line, but before the replacement, would
-    // be lost.
+    // Checks that no host has changed the file. A change between this line and the replacement would be lost.
     const present = await bytesOf(file);
     if (before === undefined ? present !== undefined : !present?.equals(before)) {
       await unmake();
@@ -291,10 +273,7 @@ function shownIn(variable: string, value: unknown, old: Fields): unknown {
   return setting !== undefined && old[variable] !== value ? FROM_ENVIRONMENT : HIDDEN;
 }
 
-/**
- * Hides arguments that may be keys. The flags of hidden arguments stay visible, so that people see which of their own
- * arguments would be removed.
- */
+/** Hides arguments that may be keys. Their flags stay visible, so that people see what would be removed. */
 function shownArguments(given: readonly unknown[], known: readonly string[]): readonly unknown[] {
   const flags = SETTING_LIST.flatMap(({ flag }) => (flag === undefined ? [] : [`--${flag}`]));
   return given.map((one, index) => {

@@ -23,25 +23,16 @@ import {
 
 interface JsonForm {
   readonly more?: Readonly<Record<string, string>>;
-  /**
-   * Whether the host itself asks the person for keys that entries refer to. It finds the questions in the file's field
-   * `inputs`.
-   */
+  /** Whether the host asks the person for keys, with the questions in the file's field `inputs`. */
   readonly asks?: boolean;
   readonly reads: { readonly comments: boolean; readonly trailingCommas: boolean };
   readonly title: string;
 }
 
-/**
- * Fields of an entry for a server over HTTP. They are removed when a command is written, because a host expects only
- * one of the two.
- */
+/** Fields of a server over HTTP, removed when a command is written, because a host expects one of the two. */
 const REMOTE_FIELDS = ["url", "serverUrl", "httpUrl", "headers", "headersHelper", "oauth"];
 
-/**
- * Edits the list of servers in a JSON file, which has the key `section`. Refuses a file with comments if the host
- * cannot read comments.
- */
+/** Edits the servers in a JSON file (key `section`). Refuses comments if the host cannot read them. */
 export function jsonList(section: string, form: JsonForm): ServerList {
   const { more = {}, asks = false } = form;
   return {
@@ -51,8 +42,7 @@ export function jsonList(section: string, form: JsonForm): ServerList {
     },
     fieldsOf: ({ command, args, values, references }: Entry, old = {}) => {
       const oldEnv = tableIn(old, "env");
-      // `oldEnv` stands first, so that its variables keep their order. It is repeated, so that its values replace the
-      // references.
+      // `oldEnv` stands first to keep the order of its variables, and again to replace the references.
       const env = { ...oldEnv, ...references, ...oldEnv, ...values };
       return { ...localPart(old), ...more, command, args, ...(Object.keys(env).length > 0 && { env }) };
     },
@@ -107,10 +97,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/**
- * Returns the questions for keys (`inputs`), without those that only this server's entry uses. Undefined if no question
- * is left.
- */
+/** Returns the questions for keys (`inputs`) without those of this entry alone. Undefined if none is left. */
 function inputsWithoutOurs(inputs: unknown, text: string): unknown {
   if (!Array.isArray(inputs)) return inputs;
   const isOurs = (input: unknown): boolean => {
@@ -169,10 +156,7 @@ function fileOf(content: string, section: string): { readonly text: string; read
   return { text, value: file };
 }
 
-/**
- * Returns the values with these names in an object. Throws an UnsafeChange if a name occurs twice, because then
- * programs use different ones.
- */
+/** Returns the values with these names. Throws an UnsafeChange if one occurs twice, as programs then differ. */
 function repeated(node: Node | undefined, names: readonly string[]): readonly (Node | undefined)[] {
   return names.map((name) => {
     const found = propertiesOf(node).filter((one) => one.name === name);
@@ -398,10 +382,7 @@ function withoutTomlEntry(content: string): string {
   throw new UnsafeChange(`its [${SECTION}.${ENTRY_NAME}] must be written as a separate table`);
 }
 
-/**
- * Removes the table of this server and the empty line before it. Comments and empty lines at its end stay, because they
- * belong to the next table.
- */
+/** Removes this server's table and the empty line before it. What follows its entries belongs to the next table. */
 function linesWithoutOurs(lines: readonly string[]): readonly string[] {
   const kept: string[] = [];
   let between: string[] = [];
@@ -430,8 +411,7 @@ function tomlOf(content: string): Fields | undefined {
   try {
     return tableOf(parse(content, { integersAsBigInt: "asNeeded" }));
   } catch {
-    // Undefined for an invalid file. The parser's message is not shown, because it quotes the file, which may contain
-    // keys.
+    // The parser's message is not shown, because it quotes the file, which may contain keys.
     return undefined;
   }
 }

@@ -9,10 +9,7 @@ export interface Host {
   readonly file: (platform: Platform) => string;
   readonly instead?: (platform: Platform) => string | undefined;
   readonly reference: (variable: string) => string;
-  /**
-   * Where the host gets the keys from: its environment, a question to the person, or the file, into which the person
-   * writes them.
-   */
+  /** Where the host gets keys: from its environment, from a question, or from the file, which the person edits. */
   readonly keysFrom: "environment" | "question" | "file";
   readonly list: ServerList;
   readonly own?: OwnCommand;
@@ -20,9 +17,7 @@ export interface Host {
   readonly trust?: string;
 }
 
-/**
- * The host's own command-line program. `add` returns the arguments with which it adds an entry; undefined if it cannot.
- */
+/** The host's own program. `add` returns the arguments that add an entry; undefined if it cannot. */
 interface OwnCommand {
   readonly program: string;
   readonly add: (entry: Entry) => readonly string[] | undefined;
@@ -31,10 +26,7 @@ interface OwnCommand {
 const variables = (flag: string, values: Entry["values"]): readonly string[] =>
   Object.entries(values).flatMap(([name, value]) => [flag, `${name}=${value}`]);
 
-/**
- * What a host accepts in its file in addition to plain JSON: nothing. Most hosts do not accept a byte order mark
- * either.
- */
+/** What a host accepts besides plain JSON: nothing. Most accept no byte order mark either. */
 const JSON_ALONE = { comments: false, trailingCommas: false } as const;
 const WITH_COMMENTS = { comments: true, trailingCommas: false } as const;
 
@@ -89,8 +81,7 @@ export const HOSTS: Readonly<Record<string, Host>> = {
   codex: {
     title: "Codex",
     file: (platform) => inOwnFolder(platform, "CODEX_HOME", [".codex"], "config.toml"),
-    // Codex does not read this reference. It only marks the variable: the entry lists its name, and Codex passes its
-    // value to the server.
+    // Codex does not read this reference: the entry lists the variable's name, and Codex passes its value on.
     reference: (variable) => `\${${variable}}`,
     keysFrom: "environment",
     list: tomlList,
@@ -130,10 +121,7 @@ function inHome(platform: Platform, parts: readonly string[]): string {
   return pathsOf(platform).join(platform.home, ...parts);
 }
 
-/**
- * Returns the path of a file in the host's folder. That folder is below the home folder, unless `variable` names
- * another one.
- */
+/** Returns the path of a file in the host's folder: in the home folder, unless `variable` names another. */
 function inOwnFolder(platform: Platform, variable: string, parts: readonly string[], file: string): string {
   const folder = platform.environment[variable]?.trim();
   return folder ? pathsOf(platform).join(folder, file) : inHome(platform, [...parts, file]);

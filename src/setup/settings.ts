@@ -19,10 +19,7 @@ import {
 
 import { HOSTS, type Host } from "./hosts.ts";
 
-/**
- * Returns this server's entry for the configuration of a host, according to the present settings. It contains
- * references to keys, not their values.
- */
+/** Returns this server's entry for a host, from the present settings, with references instead of keys. */
 export function entryOf(host: Host, input: SettingsInput, launch: Launch): Entry {
   const values: Record<string, string> = {};
   const references: Record<string, string> = {};
@@ -71,10 +68,7 @@ export function keysHeld(fields: Fields): readonly string[] {
   });
 }
 
-/**
- * Replaces a key that only the host knows, so that the other settings can be checked. Long enough for every kind of
- * key.
- */
+/** Replaces a key that only the host knows, to check the other settings. Long enough for every kind of key. */
 const SOME_KEY = "A".repeat(44);
 
 /** Throws a SettingsError if the server would not start with these fields. */
@@ -93,9 +87,7 @@ export function checkAsServer(fields: Fields, { references }: Entry, input: Sett
   routesOf(settingsFrom({ ...input, flags: new Map(), environment }));
 }
 
-/**
- * Returns a `doctor` command for the person, with the same program and settings with which the host starts the server.
- */
+/** Returns a `doctor` command with the program and settings with which the host starts the server. */
 export function doctorLine({ command, args }: Entry, fields: Fields, platform: NodeJS.Platform): string {
   const env = tableOf(fields.env) ?? {};
   const flags = SETTING_LIST.flatMap(({ variable, flag, secret }) => {

@@ -298,10 +298,7 @@ function wordOf(host: Host): string {
   return Object.keys(HOSTS).find((word) => HOSTS[word] === host) ?? "HOST";
 }
 
-/**
- * Returns the command line with which the host's own program would add the entry. Undefined if the program is not
- * installed, or cannot add it.
- */
+/** Returns the command line with which the host's own, installed program adds the entry. Undefined if it cannot. */
 async function ownCommand({ own }: Host, entry: Entry, input: SettingsInput): Promise<string | undefined> {
   const args = own?.add(entry);
   if (own === undefined || args === undefined || !(await programFound(own.program, input))) return undefined;
@@ -322,10 +319,7 @@ const WHERE_KEYS_COME_FROM = {
   file: (keys, host, file) => `Now write ${keys} into ${file}: ${host} reads keys from this file.`,
 } as const satisfies Record<Host["keysFrom"], (keys: string, host: string, file: string) => string>;
 
-/**
- * Returns a first question to the agent. For a live service, it needs the ID of a targeting, because that service
- * cannot list its targetings.
- */
+/** Returns a first question to the agent. A live service cannot list its targetings, so that needs an ID. */
 function firstQuestion(env: Fields, references: readonly string[]): readonly string[] {
   const isLive = (address: string, key: string): boolean =>
     isFilledIn(env[address]) && (isFilledIn(env[key]) || references.includes(key));
@@ -351,10 +345,7 @@ function hasNoFolder(fields: Fields): boolean {
   return !isFilledIn(tableOf(fields.env)?.[variable]);
 }
 
-/**
- * Asks the person in which folders the server may use files. Does not ask if the settings or the entry already name
- * some.
- */
+/** Asks in which folders the server may use files, unless the settings or the entry already name some. */
 async function withFolders(
   input: SettingsInput,
   old: Fields | undefined,

@@ -156,10 +156,7 @@ function hashOf(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
-/**
- * Removes all but the newest files. `written`, the file that was just written, always stays, even if a wrong clock
- * makes it look old.
- */
+/** Removes all but the newest files. `written` (just written) stays, even if a wrong clock makes it look old. */
 async function removeOldest(folder: string, most: number, written?: string): Promise<void> {
   const old = (await newestFirst(folder)).slice(most).filter((file) => file !== join(folder, written ?? ""));
   await Promise.all(old.map((file) => removeFile(file)));
@@ -182,10 +179,7 @@ async function newestFirst(folder: string): Promise<readonly string[]> {
 interface ContentsFile {
   readonly file: string;
   readonly onProblem: (problem: unknown) => void;
-  /**
-   * The maximum size of the file and the renamed previous file together, in bytes. The oldest Context IDs are removed
-   * first.
-   */
+  /** The maximum size of the file and its renamed predecessor together, in bytes. The oldest IDs are removed first. */
   readonly mostBytes?: number;
 }
 
@@ -214,10 +208,7 @@ interface Lines {
 
 const line = z.object({ k: z.string(), c: z.array(z.string()) });
 
-/**
- * Caches Context IDs as lines of a file to which all processes append. When the file is full, it is renamed and
- * replaces the previous renamed file.
- */
+/** Caches Context IDs as lines of a file that all processes append to. A full file is renamed, over the last one. */
 export function fileContentsStore({ file, onProblem, mostBytes = MAX_BYTES }: ContentsFile): ContentsStore {
   const files = [linesOf(file), linesOf(`${file}.before`)] as const;
   let turn: Promise<unknown> = Promise.resolve();
@@ -331,10 +322,7 @@ function bytesBetween(path: string, from: number, to: number): Promise<Buffer> {
 }
 
 interface MemoryOptions extends Pick<NamesOptions, "known" | "onProblem"> {
-  /**
-   * The file of the remembered targetings. Undefined if they are forgotten when the process ends, as for an embedded
-   * sandbox.
-   */
+  /** The file of the remembered targetings. Undefined, as for an embedded sandbox: they end with the process. */
   readonly file?: string | undefined;
   readonly now: () => number;
 }

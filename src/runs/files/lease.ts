@@ -20,10 +20,7 @@ const content = z.object({
   boot: z.string().optional(),
   /** The Linux namespace of the process ID. Each container has its own. */
   namespace: z.string().optional(),
-  /**
-   * When the process started, in clock ticks since the machine started. Distinguishes it from a later process with the
-   * same ID.
-   */
+  /** When the process started, in clock ticks of the machine. Distinguishes it from a later one with the same ID. */
   startedAt: z.string().optional(),
   token: z.string(),
   released: z.boolean(),
@@ -64,8 +61,7 @@ export async function tryLease(folder: string, name: string, clock: Clock): Prom
     await removeFile(file);
     return undefined;
   }
-  // Removes all older files, not only that of the previous holder: a process that was killed while it took the lease
-  // leaves its file behind.
+  // All older files, because a process that was killed while it took the lease leaves its file behind.
   const older = files.filter((other) => Number.parseInt(other.slice(prefixOf(name).length), 10) < number);
   await Promise.all(older.map((other) => removeFile(join(folder, other))));
   return new FileLease(name, { folder, number, file, mine }, isTakenOver, clock);
@@ -109,10 +105,7 @@ export async function isLeased(folder: string, name: string, now: () => number):
   return newest !== undefined && (await endOf(newest, now())) === "held";
 }
 
-/**
- * Returns whether a lease has ended. `over`: it has. `silent`: another process may take it, although the holder may
- * still run.
- */
+/** Returns whether a lease has ended. `silent`: another process may take it, although the holder may still run. */
 async function endOf({ content: held, beatAt }: Generation, now: number): Promise<"held" | "over" | "silent"> {
   if (held?.released) return "over";
   const presence = held === undefined ? "perhaps" : await presenceOf(held);
@@ -178,10 +171,7 @@ async function replaceFile(file: string, value: LeaseContent): Promise<void> {
 
 type ProcessMark = Omit<LeaseContent, "token" | "released" | "unsettled">;
 
-/**
- * Whether a process still exists. `unlikely`: there is no process with this ID here, but without `/proc` it is
- * uncertain whether the process ran on this machine.
- */
+/** Whether a process exists. `unlikely`: none here has this ID, but without `/proc` it may be of another machine. */
 type Presence = "gone" | "unlikely" | "perhaps";
 
 let own: Promise<ProcessMark> | undefined;
@@ -336,10 +326,7 @@ async function isStillHeld(lease: Lease): Promise<boolean> {
   }
 }
 
-/**
- * Returns when a process last asked for the lease, by the clock of the file system. 0 if none did; NaN if that is
- * unknown.
- */
+/** Returns when the lease was last asked for, by the clock of the file system. 0 if never; NaN if unknown. */
 async function lastAsked(folder: string): Promise<number> {
   try {
     return (await stat(join(folder, ASKED))).mtimeMs;

@@ -127,10 +127,7 @@ async function orIfOtherKind<T>(work: Promise<T>, instead: T): Promise<T> {
   return (await undefinedIf(isOtherKind, work)) ?? instead;
 }
 
-/**
- * Returns the text of a file. Undefined if the file is missing; empty if its path is that of something else, such as a
- * folder.
- */
+/** Returns the text of a file. Undefined if it is missing; empty if the path is something else, such as a folder. */
 export function readText(file: string): Promise<string | undefined> {
   return unlessMissing(orIfOtherKind(readTextFile(file), ""));
 }
@@ -186,8 +183,7 @@ export async function withStoreErrors<T>(
   try {
     return await work();
   } catch (thrown) {
-    // An error without `syscall` is not from the file system. It comes from the source of the stored pieces, such as a
-    // request.
+    // An error without `syscall` is not of the file system. It comes from the source of the pieces, such as a request.
     if (!(thrown instanceof Error && "syscall" in thrown)) throw thrown;
     throw new RunStoreError(
       `${what} cannot be stored in ${folder} (${thrown.message})${effect}`,
@@ -197,9 +193,7 @@ export async function withStoreErrors<T>(
   }
 }
 
-/**
- * Replaces the file of a part. The old file stays until the new one is complete. Without pieces, the file is removed.
- */
+/** Replaces the file of a part. The old one stays until the new one is complete. Without pieces, it is removed. */
 export async function keepPart(file: string, pieces: Pieces): Promise<void> {
   let isEmpty = true;
   const noted = async function* () {
@@ -232,10 +226,7 @@ export const INDEX_FOLDER = "calls";
  */
 const OPEN = "open";
 const CALLERS = "callers";
-/**
- * This folder has a file for each call, named by a hash of the call's fingerprint. The file contains the ID of the
- * call's newest run.
- */
+/** Has a file for each call, named by a hash of its fingerprint, with the ID of the call's newest run. */
 const LAST = "last";
 
 export type IndexedRun = Pick<RunHeader, "runId" | "caller" | "project" | "environment" | "fingerprint">;
@@ -353,9 +344,7 @@ export function callerRuns(place: string) {
 
 const REMOVED = "removed";
 
-/**
- * Opens a journal. The caller must hold the run's lease. An incomplete last line was never confirmed and is cut off.
- */
+/** Opens a journal. Needs the run's lease. An incomplete last line was never confirmed and is cut off. */
 export async function openJournal(
   file: string,
   lease: Lease,
@@ -396,8 +385,7 @@ export async function openJournal(
     },
     async intend(turn) {
       await held();
-      // Waits for the lease of the run first: the clock readings from renewing `turn`, the lease of the write lock, are
-      // valid only for a short time.
+      // First the run's lease: the clock readings from renewing `turn` are valid only for a short time.
       await lease.settled();
       const renewed = lease.renew();
       const [first, second, stopAsked] = await Promise.all([
@@ -416,9 +404,7 @@ export async function openJournal(
   };
 }
 
-/**
- * Replaces a journal by a copy, so that a process that still has the old file open can no longer change the journal.
- */
+/** Replaces a journal by a copy, so that a process that has the old file open can no longer change it. */
 export async function detachJournal(file: string): Promise<void> {
   const fresh = `${file}.new`;
   const isThere = await unlessMissing(copyFile(file, fresh).then(() => true));

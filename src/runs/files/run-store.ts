@@ -154,10 +154,7 @@ async function listed(index: RunIndex, query: RunQuery): Promise<readonly string
 
 const STOP_ASKED = "stop-asked.";
 
-/**
- * Takes the lease of a run. If the previous holder may still run, the journal is replaced by a copy, so that what that
- * holder still writes has no effect.
- */
+/** Takes the lease of a run. After a takeover, copies the journal, so that late writes of the old holder are lost. */
 async function driverLease(place: string, clock: Clock): Promise<Lease | undefined> {
   const lease = await tryLease(place, "driver", clock);
   if (!lease?.isTakenOver) return lease;
@@ -210,9 +207,7 @@ async function revisionOf(place: string): Promise<Revision> {
 const DAY_MS = 86_400_000;
 const KEEP_PLANNED_MS = DAY_MS;
 
-/**
- * How long a caller's finished runs stay stored (in days), how many of them, and how many bytes they may take together.
- */
+/** How long (days) a caller's finished runs stay stored, how many of them, and how many bytes they may take. */
 export interface Retention {
   readonly days: number;
   readonly runs: number;

@@ -80,8 +80,7 @@ function leasesIn(of: LeasesOf): SharedLeases<StoredLease> {
     async ask(project) {
       await of.database.rows("update targeting_mcp.lease set asked = asked + 1 where name = $1", [nameOf(project)]);
     },
-    // Taking the lease and each append to the journal already returned how many times it was asked for, so no query is
-    // needed.
+    // Taking the lease and each append already returned how many times it was asked for, so no query is needed.
     asked: async (_, lease) => Number(lease.asked),
   };
 }
@@ -151,8 +150,7 @@ export function orphanedRuns(
         const wasFull = driven.size >= parallelProjects;
         if (others > 0) driven.set(project, others);
         else driven.delete(project);
-        // While it executed runs of the maximum number of projects, this process skipped runs of other projects. So it
-        // looks again.
+        // While it had the maximum number of projects, this process skipped runs of other projects. So it looks again.
         if (others <= 0 && wasFull) wakeUp();
       };
     },

@@ -13,10 +13,7 @@ const ANSWER_MS = 5000;
 const LAST_ANSWER_MS = 1000;
 const CONNECT_MS = 3000;
 
-/**
- * SQLSTATE codes after which a statement is repeated: the server refuses or ends connections, lacks resources, or has
- * cancelled the statement.
- */
+/** SQLSTATE codes after which a statement is repeated: no connection, no resources, or cancelled. */
 const AWAY_STATES = /^(08...|53[0-4]..|57014|57P0[1-5]|55P03|40001|40P01|25006)$/;
 
 const STORE_REMEDY = "Try again when the database of TARGETING_MCP_STORE answers. Runs then continue automatically.";
@@ -28,9 +25,7 @@ export interface DatabaseOptions {
   readonly url: string;
   /** The direct address of the database, if `url` leads to a pooler. */
   readonly listenUrl?: string | undefined;
-  /**
-   * The maximum number of connections of this process. One of them only shows other processes that this one is alive.
-   */
+  /** The maximum number of connections. One of them only shows other processes that this one is alive. */
   readonly connections: number;
 }
 
@@ -92,18 +87,12 @@ async function commitsDurably(client: pg.ClientBase): Promise<void> {
   await client.query(statement);
 }
 
-/**
- * Returns the deadline for answering the present tool call, on the monotonic clock in milliseconds. Undefined outside a
- * call, and after its answer.
- */
+/** Returns when the present call must be answered, on the monotonic clock. Undefined outside, and after it. */
 export function callUntil(): number | undefined {
   return presentCall()?.until;
 }
 
-/**
- * Registers what happens when the present tool call ends. `then` gets the error of the call, if it failed, and returns
- * the error to report.
- */
+/** Registers what happens at the end of the present call. `then` gets its error, and returns the one to report. */
 export function atEndOfCall(then: (thrown: unknown) => unknown): void {
   const call = presentCall();
   if (call === undefined) return;
@@ -111,9 +100,7 @@ export function atEndOfCall(then: (thrown: unknown) => unknown): void {
   call.end = (thrown) => then(before(thrown));
 }
 
-/**
- * Waits for `work`. Throws a StoreUnavailableError if the current call must be answered before; `work` then continues.
- */
+/** Waits for `work`. Throws a StoreUnavailableError if the call must be answered before; `work` then continues. */
 export async function inCallTime<T>(work: Promise<T>, clock: Clock): Promise<T> {
   const until = callUntil();
   if (until === undefined) return work;

@@ -4,10 +4,7 @@ import { beyondCall, type Clock } from "../../platform/clock.ts";
 import { HeldLease, type Lease } from "../turn.ts";
 import { AGAIN_MS, type Database, inCallTime, ONCE, retryWhileAway } from "./database.ts";
 
-/**
- * The first key of all advisory locks of this program. The function `is_gone` in the migrations contains the same
- * number.
- */
+/** The first key of all advisory locks of this program. `is_gone` in the migrations contains it as well. */
 const LOCKS = 1953325936;
 const READY_MS = 5000;
 const SEEN_EVERY_MS = 5000;
@@ -22,9 +19,7 @@ const TELL_EVERY_MS = 250;
 const RUNS_AT_ONCE = 200;
 
 export interface Member {
-  /**
-   * Returns this process's number once its lock shows other processes that it is alive. Throws a StoreUnavailableError.
-   */
+  /** Returns this process's number once its lock shows that it is alive. Throws a StoreUnavailableError. */
   number(): Promise<number>;
   /** Announces the projects whose orphaned runs this process continues. Calls `wake` when there may be such runs. */
   drives(projects: readonly string[], wake: () => void): Promise<void>;
@@ -38,10 +33,7 @@ export interface Member {
   close(): Promise<void>;
 }
 
-/**
- * Returns the text that announces a run that this process may not execute. It is stored among the projects of this
- * process.
- */
+/** Returns the text that announces a run that this process may not execute. It is stored among the projects. */
 export function refusedRun(runId: string): string {
   return `!${runId}`;
 }
@@ -51,9 +43,7 @@ type Session = Awaited<ReturnType<Database["direct"]>>;
 type Listeners = Map<string, Set<() => void>>;
 
 interface Shown {
-  /**
-   * The number that the database gave this process. It keeps the number until it ends, unless another process uses it.
-   */
+  /** The number from the database. The process keeps it until it ends, unless another process uses it. */
   number?: number | undefined;
   backend?: number | undefined;
   projects: readonly string[];
@@ -86,10 +76,7 @@ export function memberOf(database: Database, clock: Clock): Member {
     });
     return session;
   };
-  /**
-   * Takes the lock again after its connection broke. Without the lock, other processes take over the leases of this
-   * process.
-   */
+  /** Takes the lock again after its connection broke. Without it, other processes take over this one's leases. */
   const again = async (): Promise<void> => {
     while (!closing.signal.aborted) {
       try {
@@ -209,10 +196,7 @@ async function openSession(database: Database, shown: Shown): Promise<Session> {
   return client;
 }
 
-/**
- * Takes a number, unless this process has one, and the lock for that number. Then announces this process and listens to
- * notifications.
- */
+/** Takes a number, unless there is one, and its lock. Then announces this process and listens to notifications. */
 async function showMember(database: Database, client: Session, shown: Shown): Promise<void> {
   const numbered = "select nextval('targeting_mcp.worker_number')::int as n";
   const number = shown.number ?? (await client.query<{ n: number }>(numbered)).rows[0]?.n ?? 0;
@@ -251,19 +235,14 @@ async function ended(client: Session, number: number | undefined): Promise<void>
   await client.end().catch(() => undefined);
 }
 
-/**
- * Waits a short time for the last statements of this process. If they are lost, other processes notice its end later.
- */
+/** Waits shortly for the last statements. If they are lost, other processes notice the end of this one later. */
 async function shortly(clock: Clock, said: Promise<unknown>): Promise<void> {
   const isSaid = new AbortController();
   await Promise.race([said, clock.sleep(CLOSING_TIMEOUT_MS, isSaid.signal).catch(() => undefined)]);
   isSaid.abort();
 }
 
-/**
- * Returns whether the lock of this process excludes other connections. False behind a pooler, where clients share
- * connections.
- */
+/** Returns whether the lock excludes other connections. False behind a pooler, where clients share connections. */
 async function isKeptOut(database: Database, number: number): Promise<boolean> {
   const other = await database.direct();
   try {
@@ -307,8 +286,7 @@ export async function takeLease(
   try {
     return await inCallTime(taking, of.clock);
   } catch (thrown) {
-    // If the call was answered before the lease was taken, nothing uses the lease. So it is released, and no other call
-    // has to wait until it expires.
+    // If the call was answered before, nothing uses the lease. Released, it lets other calls take it at once.
     const released = beyondCall(() => taking.then((late) => late?.release())).catch(() => undefined);
     onLate?.(released);
     throw thrown;

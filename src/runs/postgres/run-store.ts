@@ -186,8 +186,7 @@ const IS_DRIVEN = `
 function stopRequestStore(database: Database): StopStore {
   return {
     async ask(runId) {
-      // An append to the journal at the same time either sees this request or is committed before this function
-      // resolves.
+      // An append at the same time either sees this request or is committed before this function resolves.
       await database.rows(
         `with run as (select id from targeting_mcp.run where id = $1 for no key update),
            made as (insert into targeting_mcp.stop_wish select id, $2 from run on conflict do nothing)
@@ -398,8 +397,7 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease, wasL
     if (row?.result === "run lost") throw lease.lose();
     if (row?.result === "turn lost" && turn !== undefined) throw turn.lose();
     if (row?.result !== "ok") {
-      // The entries that could not be written are dropped. Later ones, such as the reason for stopping, follow the last
-      // entry that is in the database.
+      // Entries that could not be written are dropped. Later ones follow the last one in the database.
       waiting = [];
       seq = BigInt(row?.seq_now ?? seq);
       throw behind(runId, "has lost");

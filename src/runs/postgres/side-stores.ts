@@ -17,10 +17,7 @@ import { type RetentionWatch, retentionWatch, seenClock } from "../retention-clo
 import { RunStoreError } from "../store.ts";
 import { type Database, IS_NAMED, ONCE } from "./database.ts";
 
-/**
- * The maximum length of an option's Context IDs as JSON. Longer lists are not stored, because the service returns them
- * faster.
- */
+/** The maximum length of an option's Context IDs as JSON. The service returns longer lists faster. */
 const MAX_CHARACTERS = 4 * 1_048_576;
 const AT_ONCE = 100;
 
@@ -201,19 +198,14 @@ async function textOf(database: Database, query: string, values: readonly unknow
 
 const KEY_BYTES = 32;
 
-/**
- * Returns the stored key, and creates it on first use. Throws a RunStoreError if other processes sign with a key from
- * their settings instead.
- */
+/** Returns the stored key, created on first use. Throws a RunStoreError if other processes sign with another. */
 export async function storedSealKey(database: Database): Promise<Uint8Array> {
   const key = Buffer.from(await keptSetting(database, "seal key", randomBytes(KEY_BYTES).toString("base64")), "base64");
   await checkSealKey(database, key);
   return key;
 }
 
-/**
- * Throws a RunStoreError if other processes use another key, because they could not verify this process's signatures.
- */
+/** Throws a RunStoreError if other processes sign with another key, because they could not verify this one's. */
 export async function checkSealKey(database: Database, key: Uint8Array): Promise<void> {
   const hash = createHash("sha256").update(key).digest("hex");
   if ((await keptSetting(database, "hash of the seal key", hash)) === hash) return;

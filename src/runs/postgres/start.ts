@@ -157,9 +157,7 @@ function weaknessesOf(probed: Probed): readonly string[] {
 const POOLED =
   "advisory locks have no effect, because a pooler in transaction mode is used: a dead process is noticed only when its leases expire (set TARGETING_MCP_STORE_LISTEN to a direct address)";
 
-/**
- * Returns whether an advisory lock excludes other connections. False behind a pooler, where clients share connections.
- */
+/** Returns whether an advisory lock excludes other connections. False behind a pooler, where they are shared. */
 async function locksExclude(database: Pick<Database, "direct">): Promise<boolean> {
   const one = await database.direct();
   const other = await database.direct();

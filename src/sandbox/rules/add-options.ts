@@ -110,10 +110,7 @@ export function parentError(project: Project, targeting: string, parent: string)
   return isTopLevelGroup ? undefined : businessError("TARGETING_CATEGORY_NOT_SUPPORTED");
 }
 
-/**
- * Returns an error if other options already have one of the names, with their IDs. `except`: the option that may have
- * it.
- */
+/** Returns an error with the IDs of options that already have one of the names. `except`: it may have them. */
 export function namesTaken(
   targeting: StoredTargeting,
   names: readonly string[],

@@ -101,10 +101,7 @@ function isUnchangeable(project: Project, option: StoredOption): boolean {
   return option.type === "collection" || project.options.get(option.parent)?.parent !== undefined;
 }
 
-/**
- * Checks the move of an option into the group `to`, or to the top level if `to` is null (management-api 7.2, 7.4 cases
- * 4 and 6).
- */
+/** Checks the move of an option into the group `to`; null: the top level (management-api 7.2, 7.4 cases 4, 6). */
 function moveError(
   claims: UpdateClaims,
   option: StoredOption,
@@ -163,10 +160,7 @@ function contextsError(claims: UpdateClaims, option: StoredOption, changes: Cont
   return projectContextError(claims, after.size - option.contexts.length);
 }
 
-/**
- * Returns the Context IDs of an option after a change. `set` replaces all. Otherwise, those in `add` are added first,
- * and then those in `remove` are removed.
- */
+/** Returns the Context IDs after a change: those of `set`, or else first `add` and then `remove` applied. */
 function contextsAfter(before: readonly string[], changes: ContextChanges): ReadonlySet<string> {
   if (changes.set !== undefined) return new Set(changes.set);
   const after = new Set(before);
@@ -222,10 +216,7 @@ export function treeItemsError(project: Project, ids: readonly string[]): Busine
     : undefined;
 }
 
-/**
- * Deletes options: all without an error, or none (management-api 4.1). Remaining sub-options of a deleted group move to
- * the top level.
- */
+/** Deletes options as a unit (management-api 4.1). Remaining sub-options of a deleted group become top-level. */
 export function deleteOptions(
   project: Project,
   ids: readonly string[],

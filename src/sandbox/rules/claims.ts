@@ -2,10 +2,7 @@ import { LIMITS } from "../../spec/limits.ts";
 import { type BusinessError, businessError } from "./outcome.ts";
 import { type AdProduct, idsBy, type Project } from "./store.ts";
 
-/**
- * A group in `detail.conflicts` of an error (management-api 7.3). A group that the same request creates may have no ID
- * yet.
- */
+/** A group in `detail.conflicts` (management-api 7.3). One that the same request creates may have no ID yet. */
 interface GroupName {
   readonly collection: { readonly _id?: string; readonly name: string };
   readonly targeting?: { readonly _id?: string; readonly name?: string };
@@ -18,10 +15,7 @@ interface GroupName {
 export interface Claims {
   readonly project: Project;
   readonly groupContexts: Map<string, GroupName>;
-  /**
-   * `contextsBefore`: how many Context IDs the project had before the request. `contextsAdded`: how many its earlier
-   * items add.
-   */
+  /** The Context IDs of the project before the request, and how many its earlier items add. */
   readonly contextsBefore: number;
   contextsAdded: number;
 }
@@ -182,9 +176,7 @@ export function isOptionLocked(project: Project, option: string): boolean {
   return false;
 }
 
-/**
- * Returns the targetings that a running campaign uses. They cannot be deleted (management-api 7.2 `TARGETING_LOCKED`).
- */
+/** Returns the targetings of running campaigns, which cannot be deleted (management-api 7.2 `TARGETING_LOCKED`). */
 export function lockedTargetings(project: Project): ReadonlySet<string> {
   const locked = new Set<string>();
   for (const campaign of project.campaigns.values()) {

@@ -16,9 +16,7 @@ import {
 
 export type Applicable = (project: Project, sources: Sources, interference?: Interference) => Outcome;
 
-/**
- * A checked request: the function that applies it, or its problems as a list or as one sentence (management-api 2.2).
- */
+/** A checked request: the function that applies it, or its problems as a list or one sentence (management-api 2.2). */
 type Prepared = { readonly apply: Applicable } | { readonly problems: readonly string[] | string };
 
 /** What the rules need of a request. `body`: the parsed JSON; undefined if the request has no body. */
@@ -74,10 +72,7 @@ function read<T>(schema: z.ZodType<T>, applicable: (query: T) => Applicable): Pr
   };
 }
 
-/**
- * Checks the ID in the path of a request. The problem of an invalid ID is one sentence, not a list (management-api
- * 2.2).
- */
+/** Checks the ID in the path. The problem of an invalid one is a sentence, not a list (management-api 2.2). */
 function withPathId(preparer: (pathId: string) => Preparer): Preparer {
   return (parts) =>
     isUlid(parts.pathId) ? preparer(parts.pathId)(parts) : { problems: "the ID in the path must be a valid ULID" };
@@ -95,10 +90,7 @@ function bulk<Item>(rule: ItemsRule<Item>, items: readonly Item[]): Applicable {
   return (project, sources, interference) => ({ body: bulkBody(rule(project, items, interference, sources)) });
 }
 
-/**
- * Applies a rule for several items to a single object. Returns its data or its error instead of a list (management-api
- * 4 rule 5).
- */
+/** Applies a rule for several items to one object. Returns its data or error, not a list (management-api 4 rule 5). */
 function single<Item>(rule: ItemsRule<Item>, item: Item): Applicable {
   return (project, sources, interference) => {
     const [outcome] = rule(project, [item], interference, sources);

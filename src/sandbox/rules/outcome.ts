@@ -23,10 +23,7 @@ export type Checked = { readonly write: () => Readonly<Record<string, unknown>> 
 
 export interface Interference {
   readonly error: BusinessError;
-  /**
-   * Returns whether a fault makes the item with this index fail. If the items are applied together, all of them fail
-   * with it.
-   */
+  /** Whether a fault makes this item fail. Items that are applied together then all fail with it. */
   hits(index: number): boolean;
   /** Whether the `add` of an update is applied although the update fails (management-api 4.1). */
   readonly addApplied: boolean;
@@ -74,10 +71,7 @@ export function validationAnswer(message: readonly string[] | string): Answer {
   return { status: 400, body: { statusCode: 400, message, error: "Bad Request" } };
 }
 
-/**
- * Returns the answer if a whole request fails with a business error (management-api 2.2). `now`: milliseconds since
- * 1970.
- */
+/** Returns the answer to a request that fails as a whole (management-api 2.2). `now`: milliseconds since 1970. */
 export function businessAnswer(error: BusinessError, now: number): Answer {
   // For a request about a single object, an unexpected error is a 502 (management-api 4 rule 5).
   if (error.errorCode === "UNCATCHED") return statusAnswer(502);
@@ -107,19 +101,13 @@ export async function deliver(reply: Reply, request: IncomingMessage, headers: H
   return new Response(body, { status: reply.status, headers });
 }
 
-/**
- * The body of a request. `tooLarge`: the size of a body that exceeds the limit, which is not stored (management-api
- * 7.1, 413).
- */
+/** The body of a request. `tooLarge`: the size of one over the limit, which is not stored (management-api 7.1, 413). */
 export type RequestBody = { readonly text: string; readonly bytes: number } | { readonly tooLarge: number };
 
 /** If a body is this many times as large as the limit, the rest of it is not read. */
 const PATIENCE = 8;
 
-/**
- * Reads a body. A body over the limit is read as well, but not stored: a client must finish sending before it can get
- * the answer.
- */
+/** Reads a body. One over the limit is read to its end, because only then can the client get the answer. */
 export async function readBody(request: IncomingMessage): Promise<RequestBody> {
   const limit = LIMITS.bodyBytes.value;
   const chunks: Buffer[] = [];

@@ -40,10 +40,7 @@ export interface AdProduct {
   readonly newOptions: ReadonlyMap<string, RequiredAs>;
 }
 
-/**
- * A campaign. Before it has ended, its options cannot move into a group. If it is also approved, targetings with its
- * options cannot be deleted.
- */
+/** A campaign. Until it ends, its options cannot move; once approved, their targetings cannot be deleted. */
 interface Campaign {
   readonly _id: string;
   readonly approved: boolean;
@@ -251,10 +248,7 @@ export function targetingRecordOf(targeting: StoredTargeting): TargetingRecord {
   return { _id, name, optionCount, createdAt, updatedAt };
 }
 
-/**
- * Returns an option as the API shows it (management-api 2.1): with its first 50 sub-options and the number of all
- * (8.1).
- */
+/** Returns an option as the API shows it, with its first 50 sub-options and their number (management-api 2.1, 8.1). */
 export function optionRecordOf(option: StoredOption): OptionRecord {
   const { _id, targeting, name, type, parent, exposeChildren, children, createdAt, updatedAt } = option;
   return {

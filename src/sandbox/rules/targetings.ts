@@ -81,9 +81,7 @@ function nameTaken(project: Project, name: string, except?: string): BusinessErr
   return businessError("TARGETING_NAME_DUPLICATE", existingId === undefined ? undefined : { existingId });
 }
 
-/**
- * Renames targetings one after the other. So an item can use a name that an earlier item gives up (management-api 4.1).
- */
+/** Renames targetings one by one, so an item can use a name that an earlier item gives up (management-api 4.1). */
 export function renameTargetings(
   project: Project,
   items: readonly TargetingRename[],
@@ -102,10 +100,7 @@ export function renameTargetings(
   });
 }
 
-/**
- * Deletes targetings: all without an error, or none (management-api 4.1). Targetings with options in a running campaign
- * are locked (7.2).
- */
+/** Deletes targetings as a unit (management-api 4.1). Those with options in a running campaign are locked (7.2). */
 export function deleteTargetings(
   project: Project,
   ids: readonly string[],
@@ -134,9 +129,7 @@ export function getTargeting(project: Project, id: string): Outcome {
   return { body: targetingRecordOf(targeting) };
 }
 
-/**
- * Lists top-level options, or the sub-options of `parent`, in the order of creation (management-api 7.4 case 8, 8.1).
- */
+/** Lists top-level options, or those of `parent`, in the order of creation (management-api 7.4 case 8, 8.1). */
 export function listOptions(project: Project, targetingId: string, query: ListQuery): Outcome {
   const targeting = project.targetings.get(targetingId);
   if (targeting === undefined) return { error: businessError("TARGETING_NOT_FOUND") };
