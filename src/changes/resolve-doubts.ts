@@ -1,9 +1,9 @@
 import { isApiError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
 import type { Reading } from "../plans/planned-undo.ts";
+import { undefinedIf } from "../platform/files.ts";
 import { type OptionNames, optionNamesOnce } from "../reads/option-lists.ts";
 import type { ChangedOption, Done, OptionEffect, TargetingEffect, UncertainObject } from "../runs/kind.ts";
-import { undefinedIf } from "../runs/store.ts";
 import { isUlid } from "../spec/names-and-contexts.ts";
 import { undoingRuns } from "./change-kinds.ts";
 import type { ChangeRun } from "./change-run.ts";

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import * as z from "zod";
 import packageJson from "../../package.json" with { type: "json" };
+import { unlessMissing } from "../platform/files.ts";
 import type { CommandOption } from "../settings/command-line.ts";
 import { SETTING_LIST } from "../settings/registry.ts";
 
@@ -57,10 +58,6 @@ export async function versionJson(): Promise<string> {
 }
 
 async function billOfMaterials(): Promise<z.infer<typeof billSchema> | undefined> {
-  try {
-    return billSchema.parse(JSON.parse(await readFile(new URL("sbom.cdx.json", import.meta.url), "utf8")));
-  } catch (thrown) {
-    if (thrown instanceof Error && "code" in thrown && thrown.code === "ENOENT") return undefined;
-    throw thrown;
-  }
+  const text = await unlessMissing(readFile(new URL("sbom.cdx.json", import.meta.url), "utf8"));
+  return text === undefined ? undefined : billSchema.parse(JSON.parse(text));
 }

@@ -11,6 +11,8 @@ import {
 import * as z from "zod";
 import { taskWaitsText } from "../answers/approvals.ts";
 import { isChangeRun } from "../changes/change-run.ts";
+import { DAY_MS } from "../platform/clock.ts";
+import { undefinedIf } from "../platform/files.ts";
 import type { Run } from "../runs/kind.ts";
 import { changedAt } from "../runs/outcome.ts";
 import { countsOf } from "../runs/report.ts";
@@ -26,8 +28,7 @@ import { endIfExpired, waitsForDecision } from "../tools/write/waiting.ts";
 import { needsOther, resultFor, servicesOfCall } from "./answer-call.ts";
 import { canAsk, canOpen, type Declaring, elicitationResult, followsTasks, formRequest, TASKS } from "./elicitation.ts";
 import { failureOf } from "./failures.ts";
-import type { ServerParts } from "./server-parts.ts";
-import { arrivalOf } from "./server-parts.ts";
+import { arrivalOf, type ServerParts } from "./server-parts.ts";
 
 // Tasks follow the draft of the extension at commit e4345978be1f of modelcontextprotocol/ext-tasks (2026-08-21). A task
 // shows a run of the caller to a client. The client refers to it by a handle. Only the run is stored, not the task.
@@ -46,7 +47,6 @@ const TASK_STATUS = {
 } as const satisfies Readonly<Record<Status, string>>;
 
 const POLL_MS = 1000;
-const DAY_MS = 86_400_000;
 
 export interface TaskRequest<Call = Declaring & { readonly mcpReq: Pick<ServerContext["mcpReq"], "signal"> }> {
   readonly call: Call & { readonly http?: ServerContext["http"] | undefined };
@@ -84,7 +84,8 @@ export async function asTask(
   }
   const context = await contextOf(request);
   const { runId } = data.structuredContent;
-  const task = await taskOfCall(runId, tool, context, request).catch(unlessUnreadable);
+  const isUnreadable = (thrown: unknown): boolean => thrown instanceof RunStoreError;
+  const task = await undefinedIf(isUnreadable, taskOfCall(runId, tool, context, request));
   if (task === undefined) return answer;
   const { inputRequests, result, ...created } = task;
   // The SDK requires structured content from every tool with an output schema, so an empty object is added.
@@ -104,10 +105,6 @@ async function taskOfCall(
   const isPlan = !goesOn && (run.header.dryRun === true || isMadePlan);
   const named = { runId, isPlan };
   return taskOf(named, await handleOf(named, context), context, request);
-}
-
-function unlessUnreadable(thrown: unknown): undefined {
-  if (!(thrown instanceof RunStoreError)) throw thrown;
 }
 
 const IN_VIEW = "targeting-mcp/decision";
@@ -167,13 +164,8 @@ export function isOver({ status }: Pick<Task, "status">): boolean {
 export async function taskNow(taskId: string, request: TaskRequest): Promise<Task | undefined> {
   const context = await contextOf(request);
   const named = await namedBy(taskId, context);
-  if (named === undefined) return undefined;
-  try {
-    return await taskOf(named, taskId, context, request);
-  } catch (thrown) {
-    if (thrown instanceof ProtocolError) return undefined;
-    throw thrown;
-  }
+  const isRefused = (thrown: unknown): boolean => thrown instanceof ProtocolError;
+  return named && undefinedIf(isRefused, taskOf(named, taskId, context, request));
 }
 
 function notFound(): ProtocolError {

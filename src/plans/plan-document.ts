@@ -1,12 +1,11 @@
 import { createHash } from "node:crypto";
 import * as z from "zod";
 import { isApiError } from "../api/errors.ts";
-import { FileError } from "../platform/files.ts";
+import { FileError, undefinedIf } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import { type Fixed, jsonPieces, parseJson } from "../platform/json.ts";
 import { amount } from "../platform/text.ts";
 import type { TargetingMemory } from "../runs/backend.ts";
-import { undefinedIf } from "../runs/store.ts";
 import { type Base, type ServiceTargeting, ulid } from "./base.ts";
 import { type DiffInput, planOf } from "./diff.ts";
 import {

@@ -1,11 +1,10 @@
 import type { ManagementApi } from "../api/management.ts";
 import { folded } from "../platform/by-key.ts";
-import { FileError } from "../platform/files.ts";
+import { FileError, undefinedIf } from "../platform/files.ts";
 import { isMissing } from "../reads/option-contents.ts";
 import { readOptions } from "../reads/option-lists.ts";
 import { type PlacedOption, withContexts } from "../reads/saved-options.ts";
 import type { ContentsStore, TargetingMemory } from "../runs/backend.ts";
-import { undefinedIf } from "../runs/store.ts";
 import { isUlid } from "../spec/names-and-contexts.ts";
 import { comparedFields, type OptionRecord } from "../spec/records.ts";
 import { type Base, digestOfContexts, type ServiceOption, type ServiceTargeting } from "./base.ts";

@@ -95,6 +95,24 @@ export function hasCode(thrown: unknown, code: string): boolean {
   return thrown instanceof Error && "code" in thrown && thrown.code === code;
 }
 
+/** Returns the result of `work`, or undefined if it fails with an expected error. */
+export async function undefinedIf<T>(
+  isExpected: (thrown: unknown) => boolean,
+  work: Promise<T>,
+): Promise<T | undefined> {
+  try {
+    return await work;
+  } catch (thrown) {
+    if (isExpected(thrown)) return undefined;
+    throw thrown;
+  }
+}
+
+/** Returns the result of work with a file, or undefined if there is no such file or folder. */
+export function unlessMissing<T>(work: Promise<T>): Promise<T | undefined> {
+  return undefinedIf((thrown) => hasCode(thrown, "ENOENT"), work);
+}
+
 /** Returns the error for a path that contains a symbolic link. The link was found by a check or by opening the file. */
 export function linkRefused(path: string, remedy: string, options?: ErrorOptions): FileError {
   return new FileError(`${JSON.stringify(path)} goes through a link, which is refused`, remedy, options);

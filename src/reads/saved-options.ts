@@ -11,8 +11,7 @@ import {
   type WrittenRow,
   workbookCell,
 } from "../files/written-rows.ts";
-import { inPieces } from "../platform/files.ts";
-import { undefinedIf } from "../runs/store.ts";
+import { inPieces, undefinedIf } from "../platform/files.ts";
 import type { OptionRecord, OptionType } from "../spec/records.ts";
 import { type ContentsSource, contextIdsOf, isMissing, readOptionContents } from "./option-contents.ts";
 import { readOptions } from "./option-lists.ts";

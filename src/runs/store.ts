@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { FileError, type Pieces } from "../platform/files.ts";
+import { FileError, type Pieces, undefinedIf } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import { stopEntry } from "./outcome.ts";
 import type { RetentionWatch } from "./retention-clock.ts";
@@ -195,18 +195,6 @@ export type OrphanedRun = Pick<RunHeader, "runId" | "project">;
 /** Returns the name of a caller: `owner` without the digest of the caller's API keys. */
 export function callerName(owner: string): string {
   return owner.replace(/^keys:\w+ /, "");
-}
-
-export async function undefinedIf<T>(
-  isExpected: (thrown: unknown) => boolean,
-  work: Promise<T>,
-): Promise<T | undefined> {
-  try {
-    return await work;
-  } catch (thrown) {
-    if (isExpected(thrown)) return undefined;
-    throw thrown;
-  }
 }
 
 /** Returns whether an error says that a run cannot be read: newer format, damaged, or just being removed. */

@@ -1,5 +1,6 @@
 import * as z from "zod";
-import { readTextFile, replaceFile } from "../platform/files.ts";
+import { readTextFile, replaceFile, unlessMissing } from "../platform/files.ts";
+import { parseJson } from "../platform/json.ts";
 import { messageOf } from "../platform/text.ts";
 import { isUlid } from "../spec/names-and-contexts.ts";
 import { SCOPES } from "./callers.ts";
@@ -204,22 +205,15 @@ export class DataFileError extends Error {}
 
 /** Reads a dump. Undefined if there is no file. Throws a DataFileError if it cannot be read or is no dump. */
 export async function readDataFile(file: string): Promise<Dump | undefined> {
-  const text = await readTextFile(file).catch((error: unknown) => {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
-    throw new DataFileError(`${file} cannot be read: ${messageOf(error)}`, { cause: error });
+  const text = await unlessMissing(readTextFile(file)).catch((cause: unknown) => {
+    throw new DataFileError(`${file} cannot be read: ${messageOf(cause)}`, { cause });
   });
   if (text === undefined) return undefined;
-  const result = dumpSchema.safeParse(jsonOf(text, file));
+  const value = parseJson(text);
+  if (value === undefined) throw noState(file, "it is not JSON");
+  const result = dumpSchema.safeParse(value);
   if (!result.success) throw noState(file, z.prettifyError(result.error));
   return result.data;
-}
-
-function jsonOf(text: string, file: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw noState(file, "it is not JSON", error);
-  }
 }
 
 export function noState(file: string, why: string, cause?: unknown): DataFileError {

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { access, chmod, constants, lstat, mkdir, readFile, realpath, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import packageJson from "../../package.json" with { type: "json" };
-import { moveIntoPlace, removeFile } from "../platform/files.ts";
+import { moveIntoPlace, removeFile, unlessMissing } from "../platform/files.ts";
 import { SETTING_LIST } from "../settings/registry.ts";
 
 export const ENTRY_NAME = "targeting";
@@ -76,15 +76,10 @@ const IN_NPX_CACHE = /^(.*[\\/]_npx[\\/][^\\/]+)[\\/]node_modules[\\/]/;
  * uses npx as well. Otherwise, it starts the main file with this Node. Both then have full paths, because desktop hosts
  * often have another PATH than a terminal.
  */
-export async function launchOf(file: string, { platform, node }: LaunchOptions): Promise<Launch> {
+export async function launchOf(file: string, platform: NodeJS.Platform, node: string): Promise<Launch> {
   const [, folder] = IN_NPX_CACHE.exec(file) ?? [];
   if (folder !== undefined && (await isOfRegistry(join(folder, "package.json")))) return publishedLaunch(platform);
   return { command: node, args: [join(dirname(file), "main.js")] };
-}
-
-interface LaunchOptions {
-  readonly platform: NodeJS.Platform;
-  readonly node: string;
 }
 
 /** Returns whether npx got the package from a registry, not from an archive, a folder or an address. */
@@ -106,19 +101,19 @@ const HAS_MODES = process.platform !== "win32";
 
 /** Returns the file to which a link leads, or else the path. Throws an UnsafeChange if it leads to no file. */
 export async function targetOf(file: string): Promise<string> {
-  const target = await ifThere(() => realpath(file));
+  const target = await unlessMissing(realpath(file));
   if (target !== undefined) return target;
-  if ((await ifThere(() => lstat(file))) !== undefined)
+  if ((await unlessMissing(lstat(file))) !== undefined)
     throw new UnsafeChange("it is a link to a file that does not exist");
   return file;
 }
 
 export async function isThere(path: string): Promise<boolean> {
-  return (await ifThere(() => stat(path))) !== undefined;
+  return (await unlessMissing(stat(path))) !== undefined;
 }
 
 export function bytesOf(file: string): Promise<Buffer | undefined> {
-  return ifThere(() => readFile(file));
+  return unlessMissing(readFile(file));
 }
 
 /** Returns the text of a file with its byte order mark. Throws an UnsafeChange if it is not valid UTF-8. */
@@ -132,7 +127,7 @@ export function textOf(bytes: Buffer): string {
 
 /** Throws an UnsafeChange if a file is read-only. Replacing it would work, as only the folder must be writable. */
 export async function checkWritable(file: string): Promise<void> {
-  const found = await ifThere(() => stat(file));
+  const found = await unlessMissing(stat(file));
   if (found === undefined) return;
   if ((found.mode & 0o222) === 0) throw new UnsafeChange("it is read-only");
   await access(file, constants.W_OK);
@@ -140,7 +135,7 @@ export async function checkWritable(file: string): Promise<void> {
 
 /** Returns the permissions of a file (such as 0o644) if others can access it. Undefined if only its owner can. */
 export async function modeForOthers(file: string): Promise<number | undefined> {
-  const found = HAS_MODES ? await ifThere(() => stat(file)) : undefined;
+  const found = HAS_MODES ? await unlessMissing(stat(file)) : undefined;
   return found !== undefined && (found.mode & OTHERS) !== 0 ? found.mode & 0o777 : undefined;
 }
 
@@ -172,7 +167,7 @@ interface FileContent {
  */
 export async function exchange(file: string, { before, after, isPrivate }: FileContent): Promise<Exchange> {
   await mkdir(dirname(file), { recursive: true });
-  const found = (await ifThere(() => stat(file)))?.mode ?? PRIVATE;
+  const found = (await unlessMissing(stat(file)))?.mode ?? PRIVATE;
   const mode = found & 0o777 & ~(isPrivate ? OTHERS : 0);
   const fresh = `${file}.${randomUUID()}.new`;
   const kept = before && `${file}.${new Date().toISOString().replaceAll(/[:.]/g, "-")}.backup`;
@@ -204,15 +199,6 @@ export async function exchange(file: string, { before, after, isPrivate }: FileC
 
 export function isFileError(thrown: unknown): thrown is Error {
   return thrown instanceof Error && "code" in thrown && "syscall" in thrown;
-}
-
-async function ifThere<Value>(look: () => Promise<Value>): Promise<Value | undefined> {
-  try {
-    return await look();
-  } catch (thrown) {
-    if (isFileError(thrown) && "code" in thrown && thrown.code === "ENOENT") return undefined;
-    throw thrown;
-  }
 }
 
 const HIDDEN = "[redacted]";

@@ -10,6 +10,7 @@ import {
   visit,
 } from "jsonc-parser";
 import { parse, stringify } from "smol-toml";
+import { parseJson } from "../platform/json.ts";
 import {
   ENTRY_NAME,
   type Entry,
@@ -81,20 +82,11 @@ function changedFile(
     );
   }
   const changed = reads.trailingCommas ? edited : withoutTrailingCommas(edited);
-  const isStrict = !(reads.comments || reads.trailingCommas);
-  if (!isDeepStrictEqual(parsed(changed)?.value, structuredClone(after)) || (isStrict && !isJson(changed))) {
+  const isReadable = reads.comments || reads.trailingCommas || parseJson(changed) !== undefined;
+  if (!isReadable || !isDeepStrictEqual(parsed(changed)?.value, structuredClone(after))) {
     throw new UnsafeChange("it is written in a form that this program cannot edit");
   }
   return changed;
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** Returns the questions for keys (`inputs`) without those of this entry alone. Undefined if none is left. */

@@ -1,5 +1,6 @@
 import { access, constants } from "node:fs/promises";
 import { dirname, posix, win32 } from "node:path";
+import { undefinedIf } from "../platform/files.ts";
 import type { Platform } from "../settings/settings.ts";
 import { ENTRY_NAME, type Entry, inputId, isFileError, isThere, type ServerList } from "./config-file.ts";
 import { jsonList, tomlList } from "./edit-files.ts";
@@ -161,12 +162,7 @@ export async function isHere(host: Host, platform: Platform): Promise<boolean> {
 }
 
 async function isSeen(path: string): Promise<boolean> {
-  try {
-    return await isThere(path);
-  } catch (thrown) {
-    if (isFileError(thrown)) return false;
-    throw thrown;
-  }
+  return (await undefinedIf(isFileError, isThere(path))) ?? false;
 }
 
 export async function programFound(
@@ -183,11 +179,9 @@ export async function programFound(
   return there.includes(true);
 }
 
-async function isStartable(file: string): Promise<boolean> {
-  try {
-    await access(file, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
+function isStartable(file: string): Promise<boolean> {
+  return access(file, constants.X_OK).then(
+    () => true,
+    () => false,
+  );
 }

@@ -53,7 +53,7 @@ export async function runSetup(line: CommandLine): Promise<number> {
       say,
       ask: isTerminal && !agreed ? askInTerminal : undefined,
       agreed,
-      launch: await launchOf(fileURLToPath(import.meta.url), { platform: process.platform, node: process.execPath }),
+      launch: await launchOf(fileURLToPath(import.meta.url), process.platform, process.execPath),
     };
     return await (isRemoval ? remove : setUp)(line.words[0], inputOf(line), person);
   } catch (thrown) {
@@ -369,11 +369,7 @@ async function usualFolders({ home, environment }: SettingsInput): Promise<reado
 }
 
 async function isFolder(path: string): Promise<boolean> {
-  try {
-    return (await stat(path)).isDirectory();
-  } catch {
-    return false;
-  }
+  return (await stat(path).catch(() => undefined))?.isDirectory() === true;
 }
 
 function folderLine(word: string, folders: readonly string[]): string {

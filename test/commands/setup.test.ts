@@ -118,7 +118,7 @@ describe("where each host looks on other platforms", () => {
     mkdirSync(cache, { recursive: true });
     writeFileSync(join(cache, "package.json"), JSON.stringify({ dependencies: { "targeting-mcp": asked } }));
     const dist = join(cache, "node_modules", "targeting-mcp", "dist");
-    const launch = await launchOf(join(dist, "setup-ABC.js"), { platform: "linux", node: "/usr/bin/node" });
+    const launch = await launchOf(join(dist, "setup-ABC.js"), "linux", "/usr/bin/node");
     expect(launch).toEqual(isFetched ? PLAIN : { command: "/usr/bin/node", args: [join(dist, "main.js")] });
   });
 

@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import type { ManagementApi } from "../../api/management.ts";
 import { addTo } from "../../platform/by-key.ts";
+import { undefinedIf } from "../../platform/files.ts";
 import { findOptions, isMissing, mapConcurrently, readOptionContents } from "../../reads/option-contents.ts";
 import { placedOptions } from "../../reads/saved-options.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
-import { undefinedIf } from "../../runs/store.ts";
 import { comparedFields, type OptionRecord, type TargetingRecord } from "../../spec/records.ts";
 import type { RunState } from "../change-state.ts";
 import { readPreviousValues } from "../done.ts";

@@ -1,10 +1,10 @@
 import { isApiError } from "../../api/errors.ts";
 import type { BulkAnswer, ManagementApi } from "../../api/management.ts";
 import type { Clock } from "../../platform/clock.ts";
+import { undefinedIf } from "../../platform/files.ts";
 import { mapConcurrently } from "../../reads/option-contents.ts";
 import { readOptionNames } from "../../reads/option-lists.ts";
 import type { RunExecution } from "../../runs/kind.ts";
-import { undefinedIf } from "../../runs/store.ts";
 import type { Fence, Turn } from "../../runs/turn.ts";
 import { CLOCKS_APART_MS, isUlid, ulidTime } from "../../spec/names-and-contexts.ts";
 import type { BulkOperation } from "../../spec/routes.ts";

@@ -1,11 +1,11 @@
 import * as z from "zod";
 import { RejectedError } from "../../api/errors.ts";
 import type { ManagementApi } from "../../api/management.ts";
+import { undefinedIf } from "../../platform/files.ts";
 import { compareContexts, mapConcurrently } from "../../reads/option-contents.ts";
 import type { OptionNames } from "../../reads/option-lists.ts";
 import { listPages, type OptionList } from "../../reads/pages.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
-import { undefinedIf } from "../../runs/store.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import { isUlid, ulidTime } from "../../spec/names-and-contexts.ts";
 import type { OptionRecord } from "../../spec/records.ts";

@@ -1,9 +1,9 @@
 import type { ManagementApi } from "../../api/management.ts";
-import { inPieces } from "../../platform/files.ts";
+import { inPieces, undefinedIf } from "../../platform/files.ts";
 import { parseJson } from "../../platform/json.ts";
 import { isMissing, mapConcurrently, readOptionContents } from "../../reads/option-contents.ts";
 import type { KnownChange } from "../../runs/outcome.ts";
-import { undefinedIf, wholeLines } from "../../runs/store.ts";
+import { wholeLines } from "../../runs/store.ts";
 import type { RunState } from "../change-state.ts";
 import {
   type AmendedObject,

@@ -5,11 +5,11 @@ import { join } from "node:path";
 import * as z from "zod";
 import { addTo } from "../../platform/by-key.ts";
 import type { Clock } from "../../platform/clock.ts";
-import { hasCode, isCreated, makeFolder, moveIntoPlace, removeFile } from "../../platform/files.ts";
+import { hasCode, isCreated, makeFolder, moveIntoPlace, removeFile, unlessMissing } from "../../platform/files.ts";
 import { parseJson } from "../../platform/json.ts";
 import type { ProjectLock } from "../backend.ts";
 import { HeldLease, type Lease, permitWithoutLease, RECENT_MS } from "../turn.ts";
-import { namesInRun, readText, unlessMissing } from "./run-folder.ts";
+import { namesInRun, readText } from "./run-folder.ts";
 
 /** After this many milliseconds without a renewal, another process can take over the lease. */
 const TTL_MS = 10_000;

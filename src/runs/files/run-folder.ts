@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { type BigIntStats, createReadStream } from "node:fs";
 import { copyFile, type FileHandle, open, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -16,6 +16,8 @@ import {
   removeFile,
   replaceFile,
   syncFolder,
+  undefinedIf,
+  unlessMissing,
   withHandle,
 } from "../../platform/files.ts";
 import { type ByteSource, bytesOf } from "../../platform/held-folder.ts";
@@ -34,7 +36,6 @@ import {
   runHeaderSchema,
   runRecord,
   type Unfinished,
-  undefinedIf,
 } from "../store.ts";
 import { type Lease, RECENT_MS } from "../turn.ts";
 
@@ -116,10 +117,6 @@ function endsOf(file: string, upTo?: number) {
 export async function readHeader(folder: string, runId: string): Promise<z.infer<typeof partOfHeader> | undefined> {
   const text = await readText(join(folder, runId, FILES.header));
   return text === undefined ? undefined : (partOfHeader.safeParse(parseJson(text)).data ?? {});
-}
-
-export function unlessMissing<T>(work: Promise<T>): Promise<T | undefined> {
-  return undefinedIf((thrown) => hasCode(thrown, "ENOENT"), work);
 }
 
 /** Returns `instead` if the path exists but is of another kind, for example a folder where a file is expected. */
@@ -308,7 +305,7 @@ export function runIndex(folder: string) {
 
 /** Returns a hash of a text that is valid as a file name. Callers and fingerprints may contain any characters. */
 function digest(text: string): string {
-  return createHash("sha256").update(text).digest("hex").slice(0, 32);
+  return hash("sha256", text).slice(0, 32);
 }
 
 export interface KeptMark {

@@ -12,12 +12,13 @@ import { RunState } from "../../changes/change-state.ts";
 import type { ChangeHeader, StartPlanned } from "../../changes/changes.ts";
 import type { Plan, Planning } from "../../changes/plan/plan.ts";
 import { RowBlock } from "../../changes/rows/row-block.ts";
+import { undefinedIf } from "../../platform/files.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
 import { thousands } from "../../platform/text.ts";
 import type { Run } from "../../runs/kind.ts";
 import type { Interrupted } from "../../runs/registry.ts";
 import { countsOf, countsWithin, optionCounts } from "../../runs/report.ts";
-import { undefinedIf, undefinedIfNothingStored } from "../../runs/store.ts";
+import { undefinedIfNothingStored } from "../../runs/store.ts";
 import { changesOf, DeadlineExceeded, managementOf } from "../apis.ts";
 import {
   type ToolAnswer,
