@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { realpath } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
 import { Readable } from "node:stream";
@@ -192,7 +192,7 @@ async function writeIds(
   const ids = idsOfRows(desired, plan, objects);
   if (ids.size === 0) return true;
   const bytes = await bytesAtPath(file);
-  if (createHash("sha256").update(bytes).digest("hex") !== digest) {
+  if (hash("sha256", bytes) !== digest) {
     printNote(`${file} has changed since it was read, so no _id was written. Run the command again with --write-ids.`);
     return false;
   }

@@ -56,11 +56,7 @@ const EVENTS: Names = {
 
 function namesOf(names: Names, { isSandbox }: ProbeOptions): Names {
   if (!isSandbox) return names;
-  return {
-    ...names,
-    address: "TARGETING_MCP_SANDBOX_URL",
-    whereKeysAre: "one that this sandbox accepts, or none",
-  };
+  return { ...names, address: "TARGETING_MCP_SANDBOX_URL", whereKeysAre: "one that this sandbox accepts, or none" };
 }
 
 /** A valid ULID from the year 1970. No service has an object with this ID. */
@@ -185,9 +181,7 @@ function rejectionMeans(error: RejectedError): Omit<ProbeOutcome, "probe"> {
 function unusable(outcomes: readonly ProbeOutcome[], { about, address, key, whereKeysAre }: Names): Check | undefined {
   const outcomeOf = (kind: ProbeOutcome["kind"]) => outcomes.find((outcome) => outcome.kind === kind);
   const unreached = outcomeOf("unreached");
-  if (unreached !== undefined) {
-    return problem(about, `not reached: ${unreached.words}`, unreached.remedy);
-  }
+  if (unreached !== undefined) return problem(about, `not reached: ${unreached.words}`, unreached.remedy);
   const unauthorized = outcomeOf("unauthorized");
   if (unauthorized !== undefined) {
     const found = `reachable, but the key is not accepted (${unauthorized.words})`;

@@ -5,7 +5,7 @@ import { type DesiredFormat, formatOfDesired } from "../plans/file/read-desired.
 import { desiredText, sheetOf } from "../plans/file/write-desired.ts";
 import { driftSince } from "../plans/match.ts";
 import { checkSeenName, resolveTargetingArgument } from "../plans/read-targeting.ts";
-import { FileError } from "../platform/files.ts";
+import { FileError, type Pieces } from "../platform/files.ts";
 import { amount } from "../platform/text.ts";
 import { isOn } from "../runtime/settings-input.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
@@ -55,7 +55,7 @@ function formOrUsage(path: string, delimiter: string | undefined): ExportForm {
   }
 }
 
-function piecesOf(there: ServiceTargeting, form: ExportForm): AsyncIterable<string | Uint8Array> | Iterable<string> {
+function piecesOf(there: ServiceTargeting, form: ExportForm): Pieces {
   if (form.format !== "csv" && form.format !== "xlsx") return desiredText(there, form.format);
   const rows = async function* () {
     yield* sheetOf(there, form);

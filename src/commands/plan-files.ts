@@ -11,7 +11,7 @@ import { type Base, basePathOf, readBase } from "../plans/base.ts";
 import type { Problem } from "../plans/file/desired.ts";
 import { formatToRead, type ReadDesired, readDesired } from "../plans/file/read-desired.ts";
 import { type MadePlan, makePlan } from "../plans/plan-document.ts";
-import { FileError, hasCode, moveIntoPlace, syncFolder } from "../platform/files.ts";
+import { FileError, hasCode, moveIntoPlace, type Pieces, syncFolder } from "../platform/files.ts";
 import { parseJson } from "../platform/json.ts";
 import { isOn } from "../runtime/settings-input.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
@@ -129,12 +129,7 @@ function unreadable(path: string, thrown: unknown): FileError {
 }
 
 /** Writes files under temporary names, then renames them in order. Replaced files keep their permissions. */
-export async function writeOver(
-  files: readonly {
-    readonly path: string;
-    readonly pieces: Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array>;
-  }[],
-): Promise<void> {
+export async function writeOver(files: readonly { readonly path: string; readonly pieces: Pieces }[]): Promise<void> {
   const written: { readonly beside: string; readonly path: string }[] = [];
   try {
     for (const { path, pieces } of files) {

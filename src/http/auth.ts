@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from "node:crypto";
+import { hash, timingSafeEqual } from "node:crypto";
 import { bearerAuthChallengeResponse, OAuthError, OAuthErrorCode } from "@modelcontextprotocol/server";
 import { type Access, type AccessToken, callsTools, type ProjectKeys } from "../settings/access-file.ts";
 import { headerKey } from "../settings/value-types.ts";
@@ -182,7 +182,7 @@ export function tokenFinder(tokens: readonly AccessToken[]): (token: string) => 
 }
 
 export function digestOf(text: string): Buffer {
-  return createHash("sha256").update(text).digest();
+  return hash("sha256", text, "buffer");
 }
 
 /** Adds the API keys in the headers to the caller. A caller without a token (`isKnownByKeys`) is named by them. */

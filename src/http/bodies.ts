@@ -4,6 +4,8 @@ import { isJsonContentType } from "@modelcontextprotocol/server";
 import * as z from "zod";
 import { MAX_MEMBERS, MAX_VALUES, membersIn, valuesIn } from "../mcp/read-arguments.ts";
 import { noteArrival } from "../mcp/server-parts.ts";
+import { addCount } from "../platform/by-key.ts";
+import { parseJson } from "../platform/json.ts";
 import { httpError, onResponseClosed } from "../web/http-errors.ts";
 
 /** The maximum size of a body in bytes, twice that of a request to the API. */
@@ -136,12 +138,8 @@ function readBody(incoming: IncomingMessage, room: Reservation, unfinished: Rese
 const message = z.object({ method: z.string(), params: z.object({ name: z.string().optional() }).optional() });
 
 function parsed(json: Buffer, toolsWithLists: ReadonlySet<string>): ReadBody | Response {
-  let body: unknown;
-  try {
-    body = JSON.parse(json.toString("utf8"));
-  } catch {
-    return httpError(400, "The body is not valid JSON.", {}, PARSE_ERROR);
-  }
+  const body = parseJson(json.toString("utf8"));
+  if (body === undefined) return httpError(400, "The body is not valid JSON.", {}, PARSE_ERROR);
   const given: readonly unknown[] = Array.isArray(body) ? body : [body];
   if (given.length > MAX_MESSAGES)
     return httpError(400, `A batch may contain at most ${MAX_MESSAGES} messages.`, {}, INVALID_REQUEST);
@@ -183,9 +181,7 @@ export function largeBodies(mostBytes: number) {
   let isPlanning = false;
   const take = (caller: string, bytes: number): void => {
     taken += bytes;
-    const left = (takenBy.get(caller) ?? 0) + bytes;
-    if (left === 0) takenBy.delete(caller);
-    else takenBy.set(caller, left);
+    addCount(takenBy, caller, bytes);
   };
   const leaveQueue = (caller: string, body: Waiting): void => {
     const waiting = waitingOf.get(caller);
@@ -284,9 +280,7 @@ export function callerQuota(forAll: number) {
       const take = (amount: number): void => {
         all += amount;
         mine += amount;
-        const left = (taken.get(caller) ?? 0) + amount;
-        if (left === 0) taken.delete(caller);
-        else taken.set(caller, left);
+        addCount(taken, caller, amount);
       };
       return {
         more(amount) {

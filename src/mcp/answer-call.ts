@@ -130,9 +130,7 @@ export async function answerCall(
   try {
     checkSettingsComplete(tool.toolset, services);
     const prepared = await checked(listed, given, redactor);
-    if (!prepared.fits) {
-      return failed({ message: `${tool.name}: ${prepared.words}` });
-    }
+    if (!prepared.fits) return failed({ message: `${tool.name}: ${prepared.words}` });
     const asked = { tool: tool.name, input: prepared.input };
     const isAsked = !needsOther(services);
     const said = isAsked ? replyTo(call, asked) : undefined;

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import {
   CLIENT_CAPABILITIES_META_KEY,
   createRequestStateCodec,
@@ -157,7 +157,7 @@ export function formRequest(message: string) {
 }
 
 export function digestOf({ input }: AskedCall): string {
-  return createHash("sha256").update(JSON.stringify(input)).digest("base64url");
+  return hash("sha256", JSON.stringify(input), "base64url");
 }
 
 export const VIEW_TYPE = "text/html;profile=mcp-app";

@@ -7,8 +7,7 @@ import type { Log } from "../observe/log.ts";
 import { FileError } from "../platform/files.ts";
 import { ExecutionRefusedError } from "../runs/kind.ts";
 import { DamagedRunError, RunStoreError, StoreUnavailableError } from "../runs/store.ts";
-import type { SummarizedFailure } from "../tools/define-tool.ts";
-import { ToolError } from "../tools/define-tool.ts";
+import { type SummarizedFailure, ToolError } from "../tools/define-tool.ts";
 import { PlanningError } from "../tools/write/planned.ts";
 
 /** Returns message and remedy of an error. An unexpected one has only an ID, under which the log has the details. */

@@ -148,12 +148,10 @@ function schemaOf({ meaning, needed, complete }: PromptArgument, context: () => 
   return needed ? schema : schema.optional();
 }
 
-export interface Skills {
-  readonly attach: (server: McpServer) => void;
-}
+export type Skills = Awaited<ReturnType<typeof loadSkills>>;
 
 /** Returns the SDK's extension that serves `skills/` (SEP-2640). Imported only here, for a fast start. */
-export async function loadSkills(): Promise<Skills> {
+export async function loadSkills() {
   const { SkillsExtension, skillEntry } = await import("@modelcontextprotocol/server/ext/skills");
   return new SkillsExtension({ source: sourceOf(skillEntry), strict: true });
 }

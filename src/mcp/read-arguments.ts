@@ -2,7 +2,7 @@ import type * as z from "zod";
 import { quoteShort } from "../answers/fence.ts";
 import { nearestName } from "../events/spelling.ts";
 import { jsonFault } from "../platform/exact-json.ts";
-import { isJsonObject, type JsonObject } from "../platform/json.ts";
+import { isJsonObject, type JsonObject, parseJson } from "../platform/json.ts";
 import { ToolError } from "../tools/define-tool.ts";
 import { schemaAlternatives } from "./server-parts.ts";
 
@@ -53,7 +53,7 @@ function fromText(text: string, forms: readonly JsonObject[], reading: Reading):
   if (Array.isArray(words))
     return words.find((word) => String(word).toLowerCase() === text.trim().toLowerCase()) ?? text;
   if (forms.length === 0 || forms.some((form) => form.type === "string" || form.type === undefined)) return text;
-  const parsed = parseJson(text.trim(), reading);
+  const parsed = parsedText(text.trim(), reading);
   const form = forms.find(({ type }) => isOfType(parsed, type));
   return form === undefined ? text : read(parsed, form, reading);
 }
@@ -65,19 +65,14 @@ function isOfType(value: unknown, type: unknown): boolean {
   return (type === "boolean" || type === "number") && typeof value === type;
 }
 
-function parseJson(text: string, reading: Reading): unknown {
+function parsedText(text: string, reading: Reading): unknown {
   const json = Buffer.from(text);
   reading.left -= valuesIn(json, reading.left);
   if (membersIn(json, MAX_MEMBERS) > MAX_MEMBERS)
     throw new ToolError(`a JSON text in the arguments has an object with more than ${MAX_MEMBERS} fields`, REMEDY);
   if (reading.left < 0) throw new ToolError(`the texts in the arguments hold more than ${MAX_VALUES} values`, REMEDY);
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-  if (isTooDeep(parsed)) return undefined;
+  const parsed = parseJson(text);
+  if (parsed === undefined || isTooDeep(parsed)) return undefined;
   const fault = jsonFault(text, parsed);
   if (fault === undefined) return parsed;
   throw "twice" in fault

@@ -37,7 +37,7 @@ interface ResourceContent {
 
 const JSON_TYPE = "application/json";
 /** For content that changes only with the version of the server: clients may cache it for a day. */
-const LASTING = { ttlMs: 86_400_000, cacheScope: "public" } as const;
+export const LASTING = { ttlMs: 86_400_000, cacheScope: "public" } as const;
 
 function page(name: string, title: string, description: string, content: () => Promise<unknown>): ResourceDefinition {
   const uri = `targeting://spec/${name}`;

@@ -111,11 +111,7 @@ async function heardBy(data: Asked, { parts, signal, http }: Listener): Promise<
     },
     begin(watcher, send) {
       const stamped: Send = ({ method, params }) => send({ jsonrpc: "2.0", method, params: { ...params, _meta } });
-      const looks = watched.map(
-        ({ look }) =>
-          () =>
-            look(stamped),
-      );
+      const looks = watched.map((one) => () => one.look(stamped));
       watcher.add(parts.caller, looks, signal);
     },
   };

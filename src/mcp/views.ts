@@ -2,11 +2,10 @@ import type { McpServer } from "@modelcontextprotocol/server";
 import type { ToolAnswer, ToolContext } from "../tools/define-tool.ts";
 import { VIEW_TYPE } from "./elicitation.ts";
 import { MADE_VIEW_TOOLS } from "./made-view-tools.ts";
+import { LASTING } from "./resources.ts";
 import { asMade, catalogue, listedTools, type ToolAvailability, type Views } from "./server-parts.ts";
 
 const VIEW_URI = "ui://targeting/run.html";
-/** For content that changes only with the version of the server: clients may cache it for a day. */
-const LASTING = { ttlMs: 86_400_000, cacheScope: "public" } as const;
 const LOOKS = { ui: { prefersBorder: false } };
 
 /** The `_meta` that connects a tool with its view. Older hosts read the second key. */

@@ -1,5 +1,6 @@
 import type { Attributes, Context, Span } from "@opentelemetry/api";
 import { AmbiguousError, NotSentError } from "../api/errors.ts";
+import { addCount } from "../platform/by-key.ts";
 import type { Backend, ProjectLock } from "../runs/backend.ts";
 import { OUTCOMES } from "../runs/outcome.ts";
 import type { RunStore } from "../runs/store.ts";
@@ -115,19 +116,14 @@ function measuredLock(figures: Figures, monotonic: () => number): (lock: Project
   for (const figure of [turns, waited, queued]) figure.add(0);
   const begin = (project: string): (() => void) => {
     const since = monotonic();
-    const before = waiting.get(project) ?? 0;
-    waiting.set(project, before + 1);
-    if (before === 0) queued.add(1);
+    if (addCount(waiting, project, 1) === 1) queued.add(1);
     turns.add(1);
     let isOver = false;
     return () => {
       if (isOver) return;
       isOver = true;
       waited.add((monotonic() - since) / 1000);
-      const left = (waiting.get(project) ?? 0) - 1;
-      if (left > 0) return void waiting.set(project, left);
-      waiting.delete(project);
-      queued.add(-1);
+      if (addCount(waiting, project, -1) === 0) queued.add(-1);
     };
   };
   return (lock) => ({

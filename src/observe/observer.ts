@@ -13,15 +13,10 @@ interface ObservedCall {
 
 export type CallAnswer = CallToolResult | InputRequiredResult;
 
-interface ObservedRequest {
-  readonly operation: string;
-  readonly method: string;
-}
-
 export interface Observer {
   readonly call: Wrapper<ObservedCall, CallAnswer>;
   readonly run: AroundRun;
-  readonly request: Wrapper<ObservedRequest, HttpAnswer>;
+  readonly request: Wrapper<Readonly<Record<"operation" | "method", string>>, HttpAnswer>;
 }
 
 /** Combines two observers, each of which may be absent. `outer` also observes what `inner` does. */

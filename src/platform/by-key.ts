@@ -4,6 +4,14 @@ export function addTo<Key, Value>(lists: Map<Key, Value[]>, key: Key, value: Val
   else list.push(value);
 }
 
+/** Adds to the number of a key. A number that becomes 0 is removed. Returns the new number. */
+export function addCount<Key>(counts: Map<Key, number>, key: Key, more: number): number {
+  const count = (counts.get(key) ?? 0) + more;
+  if (count === 0) counts.delete(key);
+  else counts.set(key, count);
+  return count;
+}
+
 export function groupedBy<Value, Key>(
   values: Iterable<Value>,
   keyOf: (value: Value) => Key,
@@ -13,7 +21,7 @@ export function groupedBy<Value, Key>(
   return groups;
 }
 
-interface Named {
+export interface Named {
   readonly _id: string;
   readonly name: string;
 }

@@ -3,6 +3,8 @@ import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 
+export const DAY_MS = 86_400_000;
+
 /** Reads the time and sleeps. Code takes it as a parameter, so that tests can use a fake clock. */
 export interface Clock {
   /** The machine whose clock this is. Times of different machines cannot be compared. */

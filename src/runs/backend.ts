@@ -1,4 +1,5 @@
-import { NameIndex, type NameMatch } from "../platform/by-key.ts";
+import { type Named, NameIndex, type NameMatch } from "../platform/by-key.ts";
+import { DAY_MS } from "../platform/clock.ts";
 import type { Pieces } from "../platform/files.ts";
 import {
   callerName,
@@ -32,7 +33,7 @@ export interface CallerTexts {
 }
 
 /** How many milliseconds an ended session stays stored after its tokens expire. Long, because a clock may be wrong. */
-export const ENDED_FOR_MS = 30 * 86_400_000;
+export const ENDED_FOR_MS = 30 * DAY_MS;
 
 /** The ended sessions of the web page, whose tokens are refused. `until`: when they expire, in ms since 1970. */
 export interface EndedSessions {
@@ -42,7 +43,7 @@ export interface EndedSessions {
 
 export interface NamesOptions {
   readonly lasting: boolean;
-  readonly known?: (() => Promise<readonly { readonly _id: string; readonly name: string }[]>) | undefined;
+  readonly known?: (() => Promise<readonly Named[]>) | undefined;
   readonly onProblem: (problem: unknown) => void;
 }
 
@@ -84,9 +85,7 @@ export interface SuiteTexts {
   settled(confirmation: string): Promise<string | undefined>;
 }
 
-export interface SeenTargeting {
-  readonly _id: string;
-  readonly name: string;
+export interface SeenTargeting extends Named {
   readonly seenAt: number;
 }
 
@@ -94,7 +93,7 @@ export const MAX_REMEMBERED_TARGETINGS = 2000;
 const CANDIDATES = 5;
 
 export interface TargetingMemory {
-  remember(targetings: readonly { readonly _id: string; readonly name: string }[]): Promise<void>;
+  remember(targetings: readonly Named[]): Promise<void>;
   forget(ids: readonly string[]): Promise<void>;
   recent(): Promise<readonly SeenTargeting[]>;
   /** Finds a targeting as `NameIndex` does. For an unknown name, the last seen ones are further candidates. */

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { type ByteSource, unchanged } from "../platform/held-folder.ts";
 import { type ExecutedRun, type ExecutionParts, executeRun } from "./driving.ts";
 import { type LoadedRun, LoadedRuns } from "./kept-runs.ts";
@@ -62,9 +62,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   fingerprint(call: Call, caller: string, dryRun?: true): string {
     const { project, environment } = this.#context;
     const about = [this.kind.identity?.(call) ?? call, caller, project, environment];
-    return createHash("sha256")
-      .update(JSON.stringify(dryRun ? [...about, "dryRun"] : about))
-      .digest("base64url");
+    return hash("sha256", JSON.stringify(dryRun ? [...about, "dryRun"] : about), "base64url");
   }
 
   async keep(call: Call, caller: string, input?: RunInput, marks: RunMarks = {}): Promise<RunHeader<Call>> {

@@ -1,5 +1,6 @@
+import { undefinedIf } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
-import { parseJson } from "../platform/json.ts";
+import { isJsonObject, parseJson } from "../platform/json.ts";
 import { ulidTime } from "../spec/names-and-contexts.ts";
 import type { Ending, ListedRun, Run, RunForm, RunsContext } from "./kind.ts";
 import { type ExecutableRun, ExecutionRefusedError, type Refusal } from "./kind.ts";
@@ -16,7 +17,6 @@ import {
   type RunSummary,
   type Status,
   type StoredRun,
-  undefinedIf,
   undefinedIfUnreadable,
 } from "./store.ts";
 import { releaseOnError } from "./turn.ts";
@@ -34,6 +34,8 @@ interface AnyKindRuns {
   recoverOrphans(): Promise<void>;
 }
 
+type Context = Pick<RunsContext, "store" | "project" | "environment" | "mayExecute">;
+
 export type Interrupted = Pick<ListedRun, "runId" | "tool">;
 
 const AFTER = "~";
@@ -43,17 +45,12 @@ const LOOKED_AT = 20;
 
 export class Runs {
   readonly #store: RunStore;
-  readonly #of: Pick<RunsContext, "project" | "environment">;
+  readonly #context: Context;
   readonly #kinds: readonly AnyKindRuns[];
-  readonly #mayExecute: RunsContext["mayExecute"];
 
-  constructor(
-    { store, project, environment, mayExecute }: Pick<RunsContext, "store" | "project" | "environment" | "mayExecute">,
-    kinds: readonly AnyKindRuns[],
-  ) {
-    this.#store = store;
-    this.#mayExecute = mayExecute;
-    this.#of = { project, environment };
+  constructor(context: Context, kinds: readonly AnyKindRuns[]) {
+    this.#store = context.store;
+    this.#context = context;
     this.#kinds = kinds;
   }
 
@@ -89,7 +86,7 @@ export class Runs {
   }
 
   async refusal(run: ExecutableRun): Promise<Refusal | undefined> {
-    return this.#mayExecute?.(run);
+    return this.#context.mayExecute?.(run);
   }
 
   async checkExecutable(run: ExecutableRun): Promise<void> {
@@ -180,8 +177,10 @@ export class Runs {
   }
 
   async interrupted(caller: string): Promise<readonly Interrupted[]> {
+    const { project, environment } = this.#context;
     const found: Interrupted[] = [];
-    for (const runId of (await this.#store.list({ unfinished: { caller, ...this.#of } })).slice(0, LOOKED_AT)) {
+    const unfinished = await this.#store.list({ unfinished: { caller, project, environment } });
+    for (const runId of unfinished.slice(0, LOOKED_AT)) {
       const { status, rest } = (await this.#store.record(runId)) ?? {};
       if (rest?.isDamaged || this.#drivenKind(runId) !== undefined) continue;
       if (status !== "running" && status !== "interrupted") continue;
@@ -268,9 +267,7 @@ export class Runs {
 }
 
 function toolOf(call: unknown): string | undefined {
-  return typeof call === "object" && call !== null && "tool" in call && typeof call.tool === "string"
-    ? call.tool
-    : undefined;
+  return isJsonObject(call) && typeof call.tool === "string" ? call.tool : undefined;
 }
 
 function unlessDamaged<T>(reading: Promise<T>): Promise<T | undefined> {

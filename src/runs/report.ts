@@ -1,3 +1,4 @@
+import { isJsonObject } from "../platform/json.ts";
 import {
   type Counts,
   changedAt,
@@ -485,7 +486,6 @@ function decisionIn({ facts, stopped }: ReportedState): Pick<NonNullable<RunSumm
 
 function inputText(call: object, name: string): string | undefined {
   const input = "input" in call ? call.input : undefined;
-  if (typeof input !== "object" || input === null) return undefined;
-  const text = new Map<string, unknown>(Object.entries(input)).get(name);
+  const text = isJsonObject(input) ? input[name] : undefined;
   return typeof text === "string" ? text : undefined;
 }

@@ -1,7 +1,6 @@
 import * as z from "zod";
-import type { Clock } from "../platform/clock.ts";
+import { type Clock, DAY_MS } from "../platform/clock.ts";
 
-const DAY_MS = 86_400_000;
 /** If the clock advances by more than this many milliseconds between two readings, it is or was perhaps wrong. */
 const PAUSE_MS = 7 * DAY_MS;
 

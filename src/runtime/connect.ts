@@ -12,6 +12,7 @@ import type { ToolAvailability } from "../mcp/server-parts.ts";
 import { type Audit, auditInto, auditRun } from "../observe/audit.ts";
 import type { Log, LogFields } from "../observe/log.ts";
 import type { Observer } from "../observe/observer.ts";
+import type { Named } from "../platform/by-key.ts";
 import { systemClock } from "../platform/clock.ts";
 import type { Backend, TargetingMemory } from "../runs/backend.ts";
 import type { MayExecute, RestedRun, RunsContext } from "../runs/kind.ts";
@@ -26,7 +27,7 @@ import { ulidSource } from "../spec/names-and-contexts.ts";
 import { ROUTES } from "../spec/routes.ts";
 import { LEAST_READ_MS, once, type ToolServices } from "../tools/define-tool.ts";
 import type { GuardParts } from "../tools/execution-guard.ts";
-import { acceptedKeys, embeddedSandbox, type Named } from "./embedded-sandbox.ts";
+import { acceptedKeys, embeddedSandbox } from "./embedded-sandbox.ts";
 import { type LogParts, type LogSetup, logOf } from "./observers.ts";
 import { availabilityOf, routesOf, startsSandbox } from "./settings-input.ts";
 import { backendOf, sealKeys } from "./store.ts";
@@ -64,9 +65,7 @@ export function connect(settings: Settings, shared: Shared): ServerProcess {
   retention.onDoubt((doubt) => log.warn(doubt, {}));
   // A live service has its own clock. A sandbox uses the clock of this machine, so it cannot be compared.
   const serviceTime = settings.environment.kind === "live" ? retention.noteService : undefined;
-  const { now, monotonic } = systemClock;
-  const watch = { redact: redactor.bytes, log, now, monotonic, request: observer?.request, serviceTime };
-  const apis = watched(openApis(settings), watch);
+  const apis = watched(openApis(settings), { redact: redactor.bytes, log, request: observer?.request, serviceTime });
   const audit = auditInto(settings.store === undefined ? backend.audit : alsoLogged(backend.audit, log), {
     now: systemClock.now,
     redact: redactor.text,
@@ -300,14 +299,12 @@ function openApis(settings: Settings): Apis {
 interface Watch {
   readonly redact: (body: Buffer) => Buffer;
   readonly log: Log;
-  readonly now: () => number;
-  readonly monotonic: () => number;
   readonly request?: Observer["request"] | undefined;
   readonly serviceTime?: ((time: number) => void) | undefined;
 }
 
 /** Wraps the connections: removes keys from answers, logs requests, and sends nothing while asked to wait. */
-function watched(apis: Apis, { redact, log, now, monotonic, request, serviceTime }: Watch): Apis {
+function watched(apis: Apis, { redact, log, request, serviceTime }: Watch): Apis {
   const seen = (
     http: Http | undefined,
     around?: Observer["request"],
@@ -317,9 +314,9 @@ function watched(apis: Apis, { redact, log, now, monotonic, request, serviceTime
       ...http,
       async send(sent) {
         const { operation, method } = sent;
-        const began = now();
+        const began = systemClock.now();
         const ended = (how: LogFields): void =>
-          log.debug("a request to an API", { operation, method, milliseconds: now() - began, ...how });
+          log.debug("a request to an API", { operation, method, milliseconds: systemClock.now() - began, ...how });
         const send = () => http.send(sent);
         try {
           const answer = await (around === undefined ? send() : around(sent, send));
@@ -333,7 +330,7 @@ function watched(apis: Apis, { redact, log, now, monotonic, request, serviceTime
         }
       },
     };
-  const limited = (http: Http | undefined) => http && keepingToLimits(http, monotonic);
+  const limited = (http: Http | undefined) => http && keepingToLimits(http, systemClock.monotonic);
   return {
     ...apis,
     management: limited(seen(apis.management, request, serviceTime)),

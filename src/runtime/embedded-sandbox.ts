@@ -1,19 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { StoppedError } from "../api/errors.ts";
+import type { Named } from "../platform/by-key.ts";
 import { hasCode } from "../platform/files.ts";
 import { BUILT_IN_KEYS } from "../sandbox/callers.ts";
 import type { Sandbox, SandboxOptions } from "../sandbox/index.ts";
 import type { SandboxSeed } from "../settings/value-types.ts";
 import { once } from "../tools/define-tool.ts";
-
-/** A sandbox in this process. It starts when its address is first needed, and does not keep the process alive. */
-export interface EmbeddedSandbox {
-  /** Starts the sandbox once. Returns its address. Rejects if the port stays in use or the seed is unreadable. */
-  readonly url: () => Promise<string>;
-  /** Returns the targetings with which the sandbox starts. Rejects if the seed cannot be read. */
-  readonly seeded: () => Promise<readonly Named[]>;
-  close(): Promise<void>;
-}
 
 /**
  * How many times the sandbox tries to open its port, and how many milliseconds it waits between two attempts. Some
@@ -25,27 +17,27 @@ const PORT_WAIT_MS = 150;
 /** The keys that a sandbox accepts in addition to its built-in ones. */
 type Keys = NonNullable<SandboxOptions["keys"]>;
 
-export interface Named {
-  readonly _id: string;
-  readonly name: string;
-}
-
 type EmbeddedOptions = Pick<SandboxOptions, "allowedHosts"> & {
   readonly port: number;
   readonly keys: Keys;
   readonly seed: SandboxSeed;
 };
 
-/** Creates a sandbox that starts to listen on `port` (0: a free port) when its address is first needed. */
-export function embeddedSandbox({ seed: choice, ...options }: EmbeddedOptions): EmbeddedSandbox {
+/**
+ * Creates a sandbox in this process. It starts to listen on `port` (0: a free port) when its address is first needed,
+ * and does not keep the process alive.
+ */
+export function embeddedSandbox({ seed: choice, ...options }: EmbeddedOptions) {
   let starting: Promise<Sandbox> | undefined;
   const seed = once(async () =>
     choice === "none" ? undefined : (await import("../sandbox/seed.ts")).readSeed(choice),
   );
   return {
-    seeded: async () =>
+    /** Returns the targetings with which the sandbox starts. Rejects if the seed cannot be read. */
+    seeded: async (): Promise<readonly Named[]> =>
       (await seed())?.targetings.flatMap(({ _id, name }) => (_id === undefined ? [] : [{ _id, name }])) ?? [],
-    async url() {
+    /** Starts the sandbox once. Returns its address. Rejects if the port stays in use or the seed is unreadable. */
+    async url(): Promise<string> {
       starting ??= seed().then((planted) => start({ ...options, seed: planted }));
       try {
         return (await starting).url;
@@ -54,7 +46,7 @@ export function embeddedSandbox({ seed: choice, ...options }: EmbeddedOptions): 
         throw unusableSeed(choice, thrown);
       }
     },
-    async close() {
+    async close(): Promise<void> {
       const sandbox = await starting;
       await sandbox?.close();
     },

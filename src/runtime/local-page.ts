@@ -18,13 +18,11 @@ export interface LocalPage extends LinkedPage {
 interface Served {
   readonly log: Log;
   readonly environment: ShownEnvironment;
+  readonly port?: number;
 }
 
 /** Serves the page on a loopback port (0: a free port). Does not keep the process alive. */
-export async function localPage(
-  shown: PageScope,
-  { log, environment, port = 0 }: Served & { readonly port?: number },
-): Promise<LocalPage> {
+export async function localPage(shown: PageScope, { log, environment, port = 0 }: Served): Promise<LocalPage> {
   const server = createServer().unref();
   const address = originOf(LOOPBACK, await openPort(server, LOOPBACK, port));
   const page = linkedPage(shown, { address, environment });

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { parseJson } from "../platform/json.ts";
+import { isJsonObject, parseJson } from "../platform/json.ts";
 import { messageOf } from "../platform/text.ts";
 import { EVENT_MESSAGES } from "../spec/events.ts";
 import { ROUTES } from "../spec/routes.ts";
@@ -63,9 +63,9 @@ function prepare({ operation, pathId, query, body, entry }: ManagementRequest): 
 }
 
 function countItems(body: unknown): number | null {
-  if (typeof body !== "object" || body === null) return null;
-  if ("items" in body && Array.isArray(body.items)) return body.items.length;
-  return "ids" in body && Array.isArray(body.ids) ? body.ids.length : null;
+  const { items, ids } = isJsonObject(body) ? body : {};
+  const list = Array.isArray(items) ? items : ids;
+  return Array.isArray(list) ? list.length : null;
 }
 
 async function read(work: Work, fault: Fault | undefined): Promise<Reply> {
@@ -225,12 +225,8 @@ async function forwardEvent(
 }
 
 function answerIn(text: string): { message: string; body: unknown } {
-  try {
-    const body: unknown = JSON.parse(text);
-    const hasMessage = typeof body === "object" && body !== null && "message" in body;
-    return { message: hasMessage ? String(body.message) : text.slice(0, 1024), body };
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-    return { message: text.slice(0, 1024), body: { message: text.slice(0, 1024) } };
-  }
+  const body = parseJson(text);
+  const begin = text.slice(0, 1024);
+  if (body === undefined) return { message: begin, body: { message: begin } };
+  return { message: isJsonObject(body) && "message" in body ? String(body.message) : begin, body };
 }

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { posix, win32 } from "node:path";
 import {
@@ -133,10 +133,7 @@ function nameOf(setting: Setting<unknown, unknown>): string {
 }
 
 function projectId(environment: Environment, name: string | undefined): string {
-  return createHash("sha256")
-    .update(name ?? identityOf(environment))
-    .digest("hex")
-    .slice(0, 16);
+  return hash("sha256", name ?? identityOf(environment)).slice(0, 16);
 }
 
 /**
@@ -228,9 +225,7 @@ export interface Platform {
 
 /** Returns the folder for data that must survive a restart. It may not exist yet. */
 export function stateFolder({ platform, home, environment }: Platform): string {
-  if (platform === "win32") {
-    return win32.join(environment.LOCALAPPDATA ?? win32.join(home, "AppData", "Local"), NAME);
-  }
+  if (platform === "win32") return win32.join(environment.LOCALAPPDATA ?? win32.join(home, "AppData", "Local"), NAME);
   if (platform === "darwin") return posix.join(home, "Library", "Application Support", NAME);
   const given = environment.XDG_STATE_HOME;
   // The XDG base directory specification says that a relative path must be ignored.

@@ -1,4 +1,4 @@
-import { createHash, randomBytes, randomUUID } from "node:crypto";
+import { hash, randomBytes, randomUUID } from "node:crypto";
 import { appendFile, mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -14,6 +14,7 @@ import {
   readTextFile,
   removeFile,
   replaceFile,
+  unlessMissing,
   withHandle,
 } from "../../platform/files.ts";
 import { parseJson } from "../../platform/json.ts";
@@ -34,7 +35,7 @@ import {
 import type { RetentionWatch } from "../retention-clock.ts";
 import { callerName, RunStoreError } from "../store.ts";
 import { machineLock } from "./lease.ts";
-import { bytesInFolder, inFolder, namesIn, readText, unlessMissing, withStoreErrors } from "./run-folder.ts";
+import { bytesInFolder, callerFolder, inFolder, namesIn, readText, withStoreErrors } from "./run-folder.ts";
 import { fileRunStore, type Retention } from "./run-store.ts";
 
 interface FileBackendOptions {
@@ -97,7 +98,7 @@ function endedSessionsIn(
 }
 
 function callerTextsIn(folder: string): CallerTexts {
-  const fileOf = (caller: string): string => join(folder, createHash("sha256").update(caller).digest("hex"));
+  const fileOf = (caller: string): string => join(folder, hash("sha256", caller));
   const inUse = <T>(work: () => Promise<T>): Promise<T> => withStoreErrors(folder, work, "rights of callers");
   return {
     keep: (caller, text) =>
@@ -114,10 +115,11 @@ const MAX_STORED_CONFIRMATIONS = 1000;
 const CONFIRMATIONS = "yes";
 
 export function fileSuites(folder: string): SuiteTexts {
-  const folderOf = (caller: string) => join(folder, hashOf(caller).slice(0, 32));
-  const withKeys = (name: string) => join(folder, "with-keys", hashOf(name).slice(0, 32));
+  const folderOf = (caller: string) => join(folder, callerFolder(caller));
+  const withKeys = (name: string) => join(folder, "with-keys", callerFolder(name));
   const kept = <T>(work: () => Promise<T>) => withStoreErrors(folder, work, "suites", "");
-  const confirmationFile = (confirmation: string) => join(folder, CONFIRMATIONS, `${hashOf(confirmation)}.json`);
+  const confirmationFile = (confirmation: string) =>
+    join(folder, CONFIRMATIONS, `${hash("sha256", confirmation)}.json`);
   return {
     put: (caller, id, text) =>
       kept(async () => {
@@ -150,10 +152,6 @@ export function fileSuites(folder: string): SuiteTexts {
     settle: (confirmation, text) => kept(() => replaceFile(confirmationFile(confirmation), text)),
     settled: (confirmation) => kept(() => readText(confirmationFile(confirmation))),
   };
-}
-
-function hashOf(text: string): string {
-  return createHash("sha256").update(text).digest("hex");
 }
 
 /** Removes all but the newest files. `written` (just written) stays, even if a wrong clock makes it look old. */

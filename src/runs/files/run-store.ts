@@ -2,8 +2,8 @@ import { randomUUID } from "node:crypto";
 import { rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import * as z from "zod";
-import { type Clock, systemClock } from "../../platform/clock.ts";
-import { createFile, makeFolder, removeFile, replaceFile } from "../../platform/files.ts";
+import { type Clock, DAY_MS, systemClock } from "../../platform/clock.ts";
+import { createFile, makeFolder, removeFile, replaceFile, unlessMissing } from "../../platform/files.ts";
 import { parseJson } from "../../platform/json.ts";
 import { ulidAt, ulidTime } from "../../spec/names-and-contexts.ts";
 import { onceDone } from "../kind-runs.ts";
@@ -48,7 +48,6 @@ import {
   runIndex,
   runsIn,
   statOf,
-  unlessMissing,
   wholeBytes,
   withStoreErrors,
 } from "./run-folder.ts";
@@ -204,7 +203,6 @@ async function revisionOf(place: string): Promise<Revision> {
   return { text: `${text} ${records.length}`, bytes };
 }
 
-const DAY_MS = 86_400_000;
 const KEEP_PLANNED_MS = DAY_MS;
 
 /** How long (days) a caller's finished runs stay stored, how many of them, and how many bytes they may take. */

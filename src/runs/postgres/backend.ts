@@ -1,3 +1,4 @@
+import { addCount } from "../../platform/by-key.ts";
 import { beyondCall, type Clock } from "../../platform/clock.ts";
 import { type Backend, ENDED_FOR_MS } from "../backend.ts";
 import { targetingMemory } from "../files/backend.ts";
@@ -144,14 +145,11 @@ export function orphanedRuns(
   return {
     drives(project) {
       if (!drives || (shared.has(project) && !hasRoomFor(project))) return undefined;
-      driven.set(project, (driven.get(project) ?? 0) + 1);
+      addCount(driven, project, 1);
       return () => {
-        const others = (driven.get(project) ?? 1) - 1;
         const wasFull = driven.size >= parallelProjects;
-        if (others > 0) driven.set(project, others);
-        else driven.delete(project);
         // While it had the maximum number of projects, this process skipped runs of other projects. So it looks again.
-        if (others <= 0 && wasFull) wakeUp();
+        if (addCount(driven, project, -1) === 0 && wasFull) wakeUp();
       };
     },
     hasWorker: async (project) => drives || (await database.rows(TAKING_UP, [project])).length > 0,

@@ -18,20 +18,7 @@ export const STOPS = "targeting_mcp_stops";
 const TELL_EVERY_MS = 250;
 const RUNS_AT_ONCE = 200;
 
-export interface Member {
-  /** Returns this process's number once its lock shows that it is alive. Throws a StoreUnavailableError. */
-  number(): Promise<number>;
-  /** Announces the projects whose orphaned runs this process continues. Calls `wake` when there may be such runs. */
-  drives(projects: readonly string[], wake: () => void): Promise<void>;
-  /** Announces the runs that this process may not execute. Otherwise they would count as executed while it lives. */
-  refuses(runIds: readonly string[]): Promise<void>;
-  notifyOfOrphans(): Promise<void>;
-  changed(runId: string): void;
-  /** Calls the listener when the run may have changed, until the returned function is called. */
-  watch(runId: string, listener: () => void): () => void;
-  watchStops(runId: string, listener: () => void): () => void;
-  close(): Promise<void>;
-}
+export type Member = ReturnType<typeof memberOf>;
 
 /** Returns the text that announces a run that this process may not execute. It is stored among the projects. */
 export function refusedRun(runId: string): string {
@@ -54,7 +41,7 @@ interface Shown {
 }
 
 /** Shows other processes that this process is alive, by an advisory lock that ends with the process's connection. */
-export function memberOf(database: Database, clock: Clock): Member {
+export function memberOf(database: Database, clock: Clock) {
   const shown: Shown = { projects: [], refused: [], wake: () => {}, changes: new Map(), stops: new Map() };
   let session: Promise<Session> | undefined;
   const closing = new AbortController();
@@ -94,7 +81,8 @@ export function memberOf(database: Database, clock: Clock): Member {
   };
   const tell = teller(database);
   return {
-    async number() {
+    /** Returns this process's number once its lock shows that it is alive. Throws a StoreUnavailableError. */
+    async number(): Promise<number> {
       const since = clock.monotonic();
       const isOver = () => clock.monotonic() - since > READY_MS || closing.signal.aborted;
       const numbered = retryWhileAway(clock, isOver, async () => {
@@ -104,26 +92,29 @@ export function memberOf(database: Database, clock: Clock): Member {
       });
       return inCallTime(numbered, clock);
     },
-    async drives(projects, wake) {
+    /** Announces the projects whose orphaned runs this process continues. Calls `wake` when there may be such runs. */
+    async drives(projects: readonly string[], wake: () => void): Promise<void> {
       Object.assign(shown, { projects, wake });
       await this.number();
       await showLife();
     },
-    async refuses(runIds) {
+    /** Announces the runs that this process may not execute. Otherwise they would count as executed while it lives. */
+    async refuses(runIds: readonly string[]): Promise<void> {
       shown.refused = runIds;
       await showLife();
     },
-    async notifyOfOrphans() {
+    async notifyOfOrphans(): Promise<void> {
       await database.rows(`select pg_notify('${LEFT}', '')`);
     },
     changed: tell.changed,
-    watch: (runId, listener) => {
+    /** Calls the listener when the run may have changed, until the returned function is called. */
+    watch(runId: string, listener: () => void): () => void {
       // An error is ignored: without notifications, the run is checked at intervals anyway.
       void beyondCall(connected).catch(() => undefined);
       return listening(shown.changes, runId, listener);
     },
-    watchStops: (runId, listener) => listening(shown.stops, runId, listener),
-    async close() {
+    watchStops: (runId: string, listener: () => void) => listening(shown.stops, runId, listener),
+    async close(): Promise<void> {
       closing.abort();
       clearInterval(seen);
       const gone = session?.then((client) => ended(client, shown.number)).catch(() => undefined);

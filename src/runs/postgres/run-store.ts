@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { beyondCall } from "../../platform/clock.ts";
+import type { Pieces } from "../../platform/files.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
 import { parseJson } from "../../platform/json.ts";
 import type { ProjectLock } from "../backend.ts";
@@ -300,12 +301,7 @@ function again(open: () => AsyncIterator<string>): AsyncIterable<string> {
 const PIECE_BYTES = 256 * 1024;
 const PIECES_AT_ONCE = 4;
 
-async function keepPart(
-  database: Database,
-  runId: string,
-  name: string,
-  pieces: AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>,
-): Promise<void> {
+async function keepPart(database: Database, runId: string, name: string, pieces: Pieces): Promise<void> {
   const version = randomUUID();
   let count = 0;
   let waiting: Uint8Array[] = [];

@@ -1,6 +1,6 @@
-import { createHash, randomBytes, randomUUID } from "node:crypto";
+import { hash, randomBytes, randomUUID } from "node:crypto";
 import * as z from "zod";
-import type { Clock } from "../../platform/clock.ts";
+import { type Clock, DAY_MS } from "../../platform/clock.ts";
 import { parseJson } from "../../platform/json.ts";
 import { ulidAt } from "../../spec/names-and-contexts.ts";
 import {
@@ -207,8 +207,8 @@ export async function storedSealKey(database: Database): Promise<Uint8Array> {
 
 /** Throws a RunStoreError if other processes sign with another key, because they could not verify this one's. */
 export async function checkSealKey(database: Database, key: Uint8Array): Promise<void> {
-  const hash = createHash("sha256").update(key).digest("hex");
-  if ((await keptSetting(database, "hash of the seal key", hash)) === hash) return;
+  const own = hash("sha256", key);
+  if ((await keptSetting(database, "hash of the seal key", own)) === own) return;
   throw new RunStoreError(
     "the other processes that share the store of TARGETING_MCP_STORE sign with another key",
     "Set the same TARGETING_MCP_SEAL_KEY for all processes, or for none.",
@@ -232,7 +232,6 @@ export async function storeSetting(database: Database, name: string, value: stri
   );
 }
 
-const DAY_MS = 86_400_000;
 /** The maximum number of runs that one statement removes, so that other statements do not have to wait long. */
 const RUNS_AT_ONCE = 50;
 const MAX_STORED_CONFIRMATIONS = 1000;

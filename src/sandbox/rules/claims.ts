@@ -1,3 +1,4 @@
+import { addCount } from "../../platform/by-key.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import { type BusinessError, businessError } from "./outcome.ts";
 import { type AdProduct, idsBy, type Project } from "./store.ts";
@@ -147,7 +148,7 @@ function increases(project: Project, by: (product: AdProduct) => number): Requir
 }
 
 export function addIncreases(total: RequiredIncreases, more: RequiredIncreases): void {
-  for (const [id, increase] of more) total.set(id, (total.get(id) ?? 0) + increase);
+  for (const [id, increase] of more) addCount(total, id, increase);
 }
 
 /** If ad products require all new options of a targeting, makes a new top-level option required in them. */
