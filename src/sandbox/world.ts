@@ -1,3 +1,4 @@
+import { EventEmitter } from "node:events";
 import { LIMITS } from "../spec/limits.ts";
 import { ulidSource } from "../spec/names-and-contexts.ts";
 import { BUILT_IN_KEYS, DEFAULT_PROJECT, type ManagementKey, SCOPES, type Scope } from "./callers.ts";
@@ -36,7 +37,7 @@ interface WorldOptions {
 }
 
 export function newWorld(options: WorldOptions): World {
-  const { tell, watch } = observers();
+  const observers = new EventEmitter<Record<WorldPart, []>>().setMaxListeners(0);
   const sources = { now: options.now, newId: ulidSource(options.now, options.random) };
   const world: World = {
     sources,
@@ -45,35 +46,21 @@ export function newWorld(options: WorldOptions): World {
     seededKeys: new Map(),
     appKeys: new Set([...BUILT_IN_KEYS.app, ...options.appKeys]),
     lock: writeLock(options.lockWaitMs, options.now),
-    faults: faults(() => tell("faults")),
+    faults: faults(() => void observers.emit("faults")),
     requests: requestJournal(),
-    events: eventLog(() => tell("events")),
+    events: eventLog(() => void observers.emit("events")),
     readyAt: options.now(),
     changed() {
       options.changed();
-      tell("state");
+      observers.emit("state");
     },
-    watch,
+    watch(part, observer) {
+      observers.on(part, observer);
+      return () => void observers.off(part, observer);
+    },
   };
   resetProjects(world);
   return world;
-}
-
-function observers() {
-  const all: Readonly<Record<WorldPart, Set<() => void>>> = { state: new Set(), events: new Set(), faults: new Set() };
-  return {
-    tell(part: WorldPart): void {
-      for (const observer of all[part]) observer();
-    },
-    watch(part: WorldPart, observer: () => void): () => void {
-      // A function of its own for each call. So an observer that is added twice can be removed once.
-      const own = (): void => observer();
-      all[part].add(own);
-      return () => {
-        all[part].delete(own);
-      };
-    },
-  };
 }
 
 /** Removes all projects, and creates an empty one for each project of a key from the settings. */

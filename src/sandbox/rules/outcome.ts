@@ -49,13 +49,9 @@ export function bulkBody(outcomes: readonly ItemOutcome[]): Readonly<Record<stri
   return { results, succeeded, failed: results.length - succeeded };
 }
 
-function errorFields(error: BusinessError): {
-  statusCode: number;
-  errorCode: string;
-  detail?: Record<string, unknown>;
-} {
-  const fields = { statusCode: ERROR_CODES[error.errorCode].statusCode, errorCode: error.errorCode };
-  return error.detail === undefined ? fields : { ...fields, detail: { ...error.detail } };
+function errorFields({ errorCode, detail }: BusinessError) {
+  const { statusCode } = ERROR_CODES[errorCode];
+  return { statusCode, errorCode, ...(detail && { detail: { ...detail } }) };
 }
 
 /** The answer to a request, or what happens instead. "reset": the connection breaks. "silence": no answer comes. */
