@@ -171,10 +171,7 @@ async function baseFileOf(file: string): Promise<BaseFile> {
   return { root: dirname(path), steps: [basename(path)] };
 }
 
-/**
- * Returns the base of the file from which a stored plan was made, for the run that will update this base. Undefined if
- * the plan names no file, or if the file has no base.
- */
+/** Returns the base of a plan's file, which the run will update. Undefined if the plan or the folder has none. */
 async function baseFileOfPlan(planPath: string, { file }: PlanDocument): Promise<BaseFile | undefined> {
   if (file === undefined) return undefined;
   const path = resolve(dirname(planPath), file);

@@ -62,10 +62,7 @@ function namesOf(names: Names, { isSandbox }: ProbeOptions): Names {
 /** A valid ULID from the year 1970. No service has an object with this ID. */
 const NO_SUCH_ID = "00000000000000000000000000";
 
-/**
- * Checks the management API without changing anything: reads an ID that does not exist, and sends bulk writes without
- * items, which the service always refuses (management-api 8.1).
- */
+/** Checks the management API: reads an unknown ID, and sends writes without items (refused, management-api 8.1). */
 export async function checkManagement(api: ManagementApi, options: ProbeOptions): Promise<readonly Check[]> {
   const reads: readonly Probe[] = [
     { operation: "getTargeting", scope: "read", send: () => api.getTargeting(NO_SUCH_ID) },
@@ -148,10 +145,7 @@ function failureReason({ reason, statusCode }: NotSentError | AmbiguousError): s
   return isSuccess ? `answers with status ${statusCode}, and ${reason.replace(/^its answer/, "what it says")}` : reason;
 }
 
-/**
- * Returns the outcome of a probe after a BusyError. A rate limit does not show whether the key is valid. A refusal
- * because of another write does: it counts as an answer to a valid key.
- */
+/** A rate limit does not show whether the key is valid. A refusal because of another write does. */
 function busyMeans({ statusCode, retryAfterMs }: BusyError): Omit<ProbeOutcome, "probe"> {
   return statusCode === RATE_LIMITED
     ? {

@@ -105,8 +105,7 @@ function usableSettings(input: SettingsInput): Usable | { readonly problem: Chec
     const access = readAccess(settings.http.accessFile);
     const { oauth, ownKeys, accessFile } = settings.http;
     const isAsked = ownKeys || accessFile !== undefined || oauth !== undefined;
-    // The command `http` gets the address to listen on as an argument, so it is unknown here. Assumed: all addresses if
-    // callers are authenticated, otherwise only this machine.
+    // The address of the command `http` is an argument. Assumed: all if callers are authenticated, else loopback.
     checkAccess(settings, access, isAsked ? EVERY_HOST : THIS_HOST);
     return { settings, access };
   } catch (thrown) {

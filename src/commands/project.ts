@@ -174,10 +174,7 @@ export function forCommand(text: string): string {
   });
 }
 
-/**
- * Asks the person in the terminal. If the person declines, prints `undone` and returns false. If there is no terminal,
- * prints `without` and returns false.
- */
+/** Asks in the terminal. Returns false after printing `undone` (declined) or `without` (no terminal). */
 export async function confirmInTerminal(question: string, undone: string, without: string): Promise<boolean> {
   if (!process.stdin.isTTY || !process.stdout.isTTY) {
     printNote(without);

@@ -21,10 +21,7 @@ import type { Settings, SettingsInput } from "../settings/settings.ts";
 import { once } from "../tools/define-tool.ts";
 import { localCaller } from "../web/browser.ts";
 
-/**
- * How long calls may continue after a signal to stop, and how long closing connections may take after that, in
- * milliseconds. Hosts kill the process soon after the signal.
- */
+/** How long calls, and then connections, may take after a signal to stop, in ms. Hosts then kill the process. */
 const LAST_CALLS_MS = 1000;
 const CLOSE_MS = 300;
 
@@ -128,10 +125,7 @@ async function warn(log: Log, settings: Settings, input: SettingsInput, problem:
       log.warn("an address or a key is missing: all tools of this API report this", { missing, present });
 }
 
-/**
- * Reads words of the command line as further --allowed-dirs, because installers of bundles pass folders in this way.
- * Ignores a placeholder such as `${…}` that an installer has not filled.
- */
+/** Reads words as further --allowed-dirs, because bundles pass them so. Ignores unfilled placeholders (`${…}`). */
 export function wordsAsFolders({ words, flags }: CommandLine): CommandLine {
   const folders = words.filter((word) => !/^\$\{[^}]*\}$/.test(word));
   const stray = folders.find((folder) => !isAbsolute(folder));

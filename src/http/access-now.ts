@@ -260,10 +260,7 @@ interface CachedProject {
   usedAt: number;
 }
 
-/**
- * Creates the projects of a process: one for the configured keys (`settings`), and one for each other pair of keys that
- * requests use, with settings made from `input`.
- */
+/** Creates the projects of a process: one for the configured keys, and one for each other pair in requests. */
 export function projects(input: SettingsInput, settings: Settings, shared: Shared) {
   const configured: Project = {
     ...connect(settings, shared),

@@ -7,10 +7,7 @@ import { IssuerUnreachable } from "./issuer-reads.ts";
 import type { AccessClaims, JwtVerifier } from "./jwt.ts";
 
 export interface Caller {
-  /**
-   * The name of the caller: `token:NAME`, `oauth:ISSUER SUB`, `client:ISSUER CLIENT_ID` (without `sub`), `key:HASH`
-   * (own keys), or `local`.
-   */
+  /** The name: `token:NAME`, `oauth:ISSUER SUB`, `client:ISSUER CLIENT_ID` (without `sub`), `key:HASH` or `local`. */
   readonly name: string;
   /**
    * The owner of the caller's runs and confirmations: the caller's name, and a hash of the keys if these are not the
@@ -50,10 +47,7 @@ export interface AuthOptions {
   readonly accessOfNow?: () => Access;
   /** Verifies access tokens of an authorization server. Absent if none are accepted. */
   readonly jwt?: JwtVerifier | undefined;
-  /**
-   * Stores the rights of a valid token of the authorization server, with which the caller's runs are checked later. The
-   * request is answered only after that.
-   */
+  /** Stores the rights of a token of the authorization server, before the answer, to check the caller's runs later. */
   readonly noteToken?: (seen: SeenToken) => Promise<void>;
   readonly ownKeys: boolean;
   readonly resourceMetadataUrl?: string | undefined;
@@ -155,10 +149,7 @@ function claimedCaller({ name, scopes, project }: AccessClaims, { projects }: Ac
   return writes ? caller : { ...caller, missingScope: SCOPES.write };
 }
 
-/**
- * Returns the keys of the project that a token names, or `keys: undefined` (the configured keys) if it names none.
- * Undefined if this server has no such project.
- */
+/** Returns the keys of the named project (undefined: the configured ones). Undefined if there is no such project. */
 export function claimedProject(
   claimed: string | undefined,
   projects: Access["projects"],

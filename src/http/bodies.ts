@@ -170,10 +170,7 @@ interface Waiting {
   readonly begin: (held: Held) => void;
 }
 
-/**
- * Limits the total size of large bodies in memory to `mostBytes`. Callers take turns. The bodies of one caller may use
- * at most half of `mostBytes`, but a single body is always allowed.
- */
+/** Limits large bodies in memory to `mostBytes`, in turns. One caller gets half, but always a single body. */
 export function largeBodies(mostBytes: number) {
   const waitingOf = new Map<string, Set<Waiting>>();
   const takenBy = new Map<string, number>();

@@ -13,10 +13,7 @@ const APPROVE = "targeting:approve";
 const LOGIN_MS = 600_000;
 /** The maximum length of a refresh token. It is part of the session in a header of each request. */
 const LONGEST_REFRESH_TOKEN = 4000;
-/**
- * The limits for redirects that come back from the login page of the authorization server. Each one causes a request to
- * that server, even if its code is forged.
- */
+/** The limits for redirects from the login page. Each one, even if forged, causes a request to the issuer. */
 const BACK: Cap = { atOnce: 32, aMinute: 60, ofOne: 4, ofOneAMinute: 30 };
 const CHECKS: Cap = { atOnce: 8, aMinute: Number.POSITIVE_INFINITY, ofOne: 8, ofOneAMinute: Number.POSITIVE_INFINITY };
 
@@ -61,10 +58,7 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
   const back = capped(BACK, now);
   const capChecks = capped(CHECKS, now);
   const checks = <Result>(work: () => Promise<Result>) => capChecks("", work);
-  /**
-   * Returns the person who is named by the tokens in an answer. When rights are checked again, `before` is the person
-   * as known until now. Throws a LoginRefused if the person may not log in.
-   */
+  /** Returns the person in an answer; `before`: as known until now. Throws a LoginRefused if they may not log in. */
   const personOf = async (answer: oauth.TokenEndpointResponse, before?: IssuerPerson): Promise<IssuerPerson> => {
     const { id_token, scope, refresh_token = before?.refreshToken } = answer;
     // If the answer has no scope, the requested or previous scope applies (RFC 6749, 5.1 and 6).
@@ -189,10 +183,7 @@ function usedOnce(now: () => number) {
   };
 }
 
-/**
- * Limits for work: how much may run at the same time and how much may start in a minute, in all (`atOnce`, `aMinute`)
- * and for one network address (`ofOne`, `ofOneAMinute`).
- */
+/** How much work may run at once and start in a minute, in all and for one network address (`ofOne…`). */
 interface Cap {
   readonly atOnce: number;
   readonly aMinute: number;

@@ -40,10 +40,7 @@ interface Start {
 
 export type Started = Awaited<ReturnType<typeof startProcess>>;
 
-/**
- * Creates the projects of a process, and waits for its store. `isReady` in the result says whether the store can be
- * used; undefined if a signal stopped the process before that was known.
- */
+/** Creates the projects of a process. `isReady`: whether its store can be used; undefined if stopped before. */
 export async function startProcess(start: Start, wantsFigures: boolean, asked: Promise<void>) {
   const { line, input, settings, access } = start;
   const stopping = new AbortController();

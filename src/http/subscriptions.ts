@@ -10,10 +10,7 @@ interface Subscriber {
   readonly isLetIn: () => Promise<boolean>;
 }
 
-/**
- * The maximum number of notifications that wait for a client that reads slowly. While so many wait, no others are
- * added. A later check of the run sends its newest state.
- */
+/** How many notifications may wait for a slow reader. Above that, a later check sends the newest state. */
 const MAX_WAITING = 16;
 
 /**

@@ -307,10 +307,7 @@ async function checked({ tool, prepare: prepared, inputSchema }: ListedTool, sen
 
 const DELETE_BY_FILE = ". To delete what a file lists: plan_targeting with Remove in the column Action, and Option IDs";
 
-/**
- * The maximum number of times that a person is asked during one call. After a reply, the person is asked again if the
- * effect of the call has changed in the meantime.
- */
+/** How many times a person is asked in one call: again after a reply if the effect has changed meanwhile. */
 const MAX_ROUNDS = 8;
 
 interface Asking {
@@ -372,10 +369,7 @@ const ROOTS_MS = 5000;
 
 const ROOTS = "roots";
 
-/**
- * Thrown if a call needs the roots (working folders) of a client with protocol version 2026-07-28. The client is then
- * asked for them, and repeats the call with the roots.
- */
+/** Thrown if a call needs the roots of a client of 2026-07-28, which then repeats the call with them. */
 class RootsNeeded extends Error {}
 
 /**

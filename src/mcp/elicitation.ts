@@ -54,10 +54,7 @@ export interface Declaring {
   readonly mcpReq: { readonly envelope?: object | undefined };
 }
 
-/**
- * Returns whether a client can show forms. If the client declares elicitation without modes, it can. `server` knows the
- * capabilities that clients of 2025 declared when they connected.
- */
+/** Returns whether a client can show forms. One that declares elicitation without modes can. */
 export function canAsk(call: Declaring, server?: McpServer): boolean {
   const modes = modesOf(call, server);
   return modes !== undefined && (modes.form !== undefined || modes.url === undefined);
@@ -135,10 +132,7 @@ const FORM = {
   required: [CONFIRM],
 };
 
-/**
- * Returns the answer that makes a client of protocol version 2026-07-28 ask its person. `further` are other requests in
- * the same answer, such as one for the client's roots.
- */
+/** Returns the answer with which a client of 2026-07-28 asks its person. `further`: more requests, as for roots. */
 export async function asking(
   { ask }: ToolQuestion,
   seal: QuestionSeal,

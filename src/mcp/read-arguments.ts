@@ -95,10 +95,7 @@ const ALTERNATIVES: readonly (readonly string[])[] = [
   ["items", "events", "removeEverywhere", "file"],
 ];
 
-/**
- * Removes `null` and empty texts, which some hosts send for arguments that are not set. Removes an empty list only if
- * the call cannot have a larger effect without it.
- */
+/** Removes `null` and empty texts, and an empty list if the call cannot have a larger effect without it. */
 export function withoutAbsent(given: unknown, { properties, required }: JsonObject): unknown {
   if (!isJsonObject(given) || !isJsonObject(properties)) return given;
   const needed = new Set(Array.isArray(required) ? required : []);
@@ -299,10 +296,7 @@ interface Look {
   left: number;
 }
 
-/**
- * Removes everything after the hundredth problem (a wrong type, or a missing or unknown field), so that the validation
- * finds no more. Everything before it keeps its position.
- */
+/** Removes all after the hundredth problem, so that the validation finds no more. The rest keeps its position. */
 export function cutAtIssueLimit(given: unknown, schema: JsonObject): unknown {
   const look: Look = { root: schema, forms: new Map(), path: [], left: MAX_MISFITS };
   return isEnough(given, schema, look) ? cutAfter(given, look.path) : given;

@@ -53,10 +53,7 @@ type Send = (notification: JSONRPCNotification) => Promise<boolean>;
 interface Listened {
   /** The request to pass to the SDK, which checks and acknowledges it, and keeps its stream open. */
   readonly message: unknown;
-  /**
-   * Changes the SDK's acknowledgement of this request so that it names the runs and tasks that the client may watch.
-   * Returns undefined if `message` is another message.
-   */
+  /** Returns the SDK's acknowledgement with the runs and tasks to watch. Undefined for another message. */
   readonly acknowledging: (message: object) => object | undefined;
   /** Sends notifications until the client stops listening. Call it after the acknowledgement. */
   readonly begin: (watcher: RunWatcher, send: Send) => void;

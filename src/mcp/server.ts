@@ -16,10 +16,7 @@ import { registerPrompts } from "./prompts.ts";
 import { registerResources } from "./resources.ts";
 import type { Hidden, ListedTool, ServerParts } from "./server-parts.ts";
 
-/**
- * How long clients may cache the lists of tools, prompts and resources. The lists depend on settings and caller, and do
- * not change as long as the process runs.
- */
+/** How long clients may cache the lists, which depend on settings and caller, and stay while the process runs. */
 const STEADY = { ttlMs: 300_000, cacheScope: "private" } as const;
 const CACHE_HINTS = {
   "server/discover": STEADY,
@@ -177,10 +174,7 @@ const PNG =
 /** Only one size: in version 2026-07-28, icons are part of every answer but those to single calls over HTTP. */
 const ICONS: Icon[] = [{ src: `data:image/png;base64,${PNG}`, mimeType: "image/png", sizes: ["48x48"] }];
 
-/**
- * Returns the instructions for the model. They mention only listed tools. The first 500 characters are complete in
- * themselves, because some hosts show no more.
- */
+/** Returns the instructions, about listed tools. Some hosts show only 500 characters, which are complete. */
 export function instructions({
   environment,
   tools,

@@ -57,10 +57,7 @@ export interface AuditedCall {
 
 const OPEN: ReadonlySet<string> = new Set(["running", "needs_confirmation"]);
 
-/**
- * Writes the audit entry of a call. If the call has started a run, does nothing, because the run gets its own entry.
- * `answer` is undefined if the call failed.
- */
+/** Writes the entry of a call without a run, which has its own. `answer`: undefined if the call failed. */
 export function auditCall(
   audit: Audit,
   { tool, caller, requestId, services: { environment, project } }: AuditedCall,

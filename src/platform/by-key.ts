@@ -39,10 +39,7 @@ const MAX_LOOKED_FOR = 20;
 /** How many letters of an unknown name are compared. To compare millions would delay other calls. */
 const MAX_COMPARED_LETTERS = 256;
 
-/**
- * Finds objects by name: first by an exact match, then by the only match that differs just in case, outer spaces or
- * Unicode composition. If neither exists, suggests similar names.
- */
+/** Finds objects by name: exactly, or as the only match but for case, outer spaces and composition. Suggests others. */
 export class NameIndex<Thing extends Named> {
   readonly #exact = new Map<string, Thing[]>();
   readonly #folded = new Map<string, Thing[]>();

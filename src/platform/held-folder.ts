@@ -107,10 +107,7 @@ const O_NOFOLLOW_ANY = 0x2000_0000;
 const DESCRIPTORS = "/proc/self/fd";
 const HOLDS_DESCRIPTORS = process.platform === "linux" && existsSync(DESCRIPTORS);
 
-/**
- * Opens a folder. On Linux, each folder is opened from its parent, so that no link is followed. On other systems, call
- * `check` of the result before and after each use.
- */
+/** Opens a folder, on Linux from its parent, so that no link is followed. Elsewhere, call `check` around each use. */
 export async function holdFolder(place: Place, isFirm = HOLDS_DESCRIPTORS): Promise<SafeDirectory> {
   const folders = place.steps.slice(0, -1);
   const identity = () => identityOf(place.root, folders);

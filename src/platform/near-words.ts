@@ -12,10 +12,7 @@ export function withoutSeparators(word: string): string {
   return word.toLowerCase().replace(/[\s_.-]/g, "");
 }
 
-/**
- * Returns the word whose plain form (see `plainFormOf`) differs from `plain` in the fewest letters. Undefined if all
- * differ in more than two letters, or in more than a third of them.
- */
+/** Returns the word whose plain form is nearest, by at most two letters and a third of them; otherwise undefined. */
 export function mistyped(
   plain: string,
   words: readonly string[],
@@ -32,10 +29,7 @@ export function mistyped(
   return best;
 }
 
-/**
- * Returns how many letters must be replaced, added or removed to get from one text to the other. If that is more than
- * `most`, returns any number above `most`.
- */
+/** Returns how many letters differ (replaced, added, removed). Above `most`, any number above it. */
 export function editDistance(from: string, to: string, most: number): number {
   if (Math.abs(from.length - to.length) > most) return most + 1;
   let previous = [0];

@@ -1,10 +1,7 @@
 import { LIMITS } from "../spec/limits.ts";
 import type { NameProblem } from "../spec/names-and-contexts.ts";
 
-/**
- * Writes a number with commas: 1234567 becomes "1,234,567". Does not use `Number.toLocaleString`, which would load all
- * locales and make the start 8 % slower.
- */
+/** Writes 1234567 as "1,234,567". `Number.toLocaleString` would load all locales: a start 8 % slower. */
 export function thousands(count: number): string {
   return String(count).replace(/(?<=^-?\d+)(?=(?:\d{3})+$)/g, ",");
 }

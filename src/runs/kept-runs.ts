@@ -421,10 +421,7 @@ export function followedRun<S extends ReportedState>(
     state: () => state,
     isDriven: () => driven,
     look,
-    /**
-     * Resolves when no process executes the run any more. The first call starts the checks. If the run cannot be read,
-     * the checks end and the promise resolves; the next read throws the error.
-     */
+    /** Resolves when no process executes the run or it cannot be read. The first call starts the checks. */
     rest(): Promise<void> {
       if (resting === undefined) {
         const hint = hintOf(clock, signal);

@@ -55,10 +55,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.#driven.size > 0;
   }
 
-  /**
-   * Returns a hash of a call and its caller. Identical calls have the same hash, so a repeated call finds its earlier
-   * runs. A dry run has another hash than the call that makes the change.
-   */
+  /** Returns a hash of a call and its caller, by which a repeated call finds its runs. A dry run has its own. */
   fingerprint(call: Call, caller: string, dryRun?: true): string {
     const { project, environment } = this.#context;
     const about = [this.kind.identity?.(call) ?? call, caller, project, environment];
@@ -236,10 +233,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return (this.kind.mayGoOn?.(run) ?? true) ? this.resume(runId) : undefined;
   }
 
-  /**
-   * Continues a run whose process has ended. Undefined if another process was faster. Throws a RunStoreError if the run
-   * may be resumed only by a call of `resume_run`.
-   */
+  /** Continues a run whose process has ended. Undefined if another one was faster. Throws a RunStoreError. */
   async claim(stored: StoredRun): Promise<Run<Call, State> | undefined> {
     const { store, clock } = this.#context;
     const left = understood(this.kind, stored);

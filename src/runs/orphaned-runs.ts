@@ -45,10 +45,7 @@ export async function claimOrphans(of: ClaimOptions): Promise<void> {
     of.onRefused(thrown, runId);
     await left.refuses([...refused.keys()]);
   };
-  /**
-   * Takes over a run and continues it. Undefined if another process was faster or this one fails. After an unexpected
-   * error, the run stays stopped until a call of `resume_run` continues it.
-   */
+  /** Takes over and continues a run. Undefined if another process was faster. After an error, only calls resume it. */
   const claimRun = async ({ runId, project }: OrphanedRun): Promise<Pick<Run, "rest"> | undefined> => {
     const runs = projects.get(project)?.();
     const note = (problem: unknown): void => onProblem(problem, runId);

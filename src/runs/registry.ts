@@ -98,10 +98,7 @@ export class Runs {
     return (await this.#kindOf(runId))?.find(runId);
   }
 
-  /**
-   * Finds a run of the caller. If its stored data is damaged, throws an error. The error says whether all data that the
-   * run removed from the service is still stored.
-   */
+  /** Finds a run of the caller. The error for damaged data says whether all that the run removed is still stored. */
   async findOwn(runId: string, caller: string): Promise<Run | undefined> {
     try {
       const run = await this.find(runId);
@@ -136,10 +133,7 @@ export class Runs {
     return (await this.#kindOf(runId))?.resume(runId);
   }
 
-  /**
-   * Continues a run whose process has ended. Undefined if another process was faster. Throws a RunStoreError if the run
-   * may be resumed only by a call of `resume_run`.
-   */
+  /** Continues a run whose process has ended. Undefined if another one was faster. Throws a RunStoreError. */
   async claim(runId: string): Promise<Run | undefined> {
     const stored = await this.#store.read(runId);
     return stored && this.#kindOfStored(stored)?.claim(stored);
@@ -252,10 +246,7 @@ export class Runs {
     return this.#kinds.find(({ kind }) => kind.name === header.kind);
   }
 
-  /**
-   * Returns the summary of a run whose record contains none. Undefined if the run cannot be read, or is not started and
-   * has no objects. Throws a DamagedRunError.
-   */
+  /** Returns the summary of a run whose record has none. Undefined if there is none yet. Throws a DamagedRunError. */
   async #lookedAt(runId: string): Promise<RunSummary | undefined> {
     const stored = await unlessDamaged(this.#store.read(runId));
     const run = stored && (await unlessDamaged(this.find(runId)));

@@ -341,8 +341,7 @@ function addPlace(group: Pick<Collected, "places" | "placesOmitted">, place: num
 function markOf(reason: Reason, wordsOf: WordsOf): { readonly mark: string; readonly kind: string } {
   const { code, statusCode, detail, operation, sent } = reason;
   const [rule] = Array.isArray(detail?.rules) ? detail.rules : [detail?.rule];
-  // Names that are too short form a group for each length. Otherwise, many empty names could hide the few others,
-  // because a group shows only some of its names.
+  // Names that are too short form a group for each length, so that many empty names cannot hide the few others.
   const length = rule === "tooShort" ? detail?.length : undefined;
   const { remedy, kind } = wordsOf(reason);
   return { mark: JSON.stringify([code, statusCode, detail?.problem ?? rule, length, operation, sent, remedy]), kind };

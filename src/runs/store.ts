@@ -289,10 +289,7 @@ const changeKinds = z.object({
   into: z.string().nullable().exactOptional(),
   /** How many groups now show or hide their sub-options. */
   exposed: z.number(),
-  /**
-   * `extended`: how many options got Context IDs. `added`: how many Context IDs they got. `reduced` and `removed`: how
-   * many options lost Context IDs, and how many they lost.
-   */
+  /** How many options got (`extended`) or lost (`reduced`) Context IDs, and how many (`added`, `removed`). */
   extended: z.number(),
   added: z.number(),
   reduced: z.number(),
@@ -367,10 +364,7 @@ function isUnfinished({ open, status, counts }: z.infer<typeof runSummarySchema>
   return open || status === "interrupted" || (counts.unknown ?? 0) > 0;
 }
 
-/**
- * The statuses of a run. `planning` and `running` do not prove that a process executes it, because a killed process
- * leaves them behind. Only the lease shows that.
- */
+/** The statuses of a run. `planning` and `running` do not prove that a process executes it. Only the lease does. */
 const STATUSES = [
   "planning",
   "planned",

@@ -1,9 +1,6 @@
 import type { Clock } from "../platform/clock.ts";
 
-/**
- * Checks that run right before and right after the last bytes of a request are sent. The service applies nothing before
- * it has the last byte.
- */
+/** Checks right before and after the last bytes of a request. Without the last byte, the service applies nothing. */
 export interface Fence {
   /** Called right before the last bytes are sent. Throws a HeldBackError if they may not be sent any more. */
   mayLeave(): void;
@@ -21,10 +18,7 @@ export const SEND_WINDOW_MS = 2000;
 /** How long after a takeover the previous process may still send requests, in milliseconds. */
 const TAKE_OVER_WAIT_MS = SEND_WINDOW_MS + 500;
 
-/**
- * How long after its renewal a lease counts as held without reading the store again, in milliseconds. Only for checks
- * that do not decide whether a request may be sent.
- */
+/** How long a renewed lease counts as held without reading the store, in ms. Not for the decision to send. */
 export const RECENT_MS = 100;
 
 /** Both clocks: the monotonic one may stop while the machine is suspended, and the wall clock can be set. */

@@ -38,10 +38,7 @@ interface Parts {
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-/**
- * Creates the page on which a person decides. All runs that need approval are shown in one browser tab. While that may
- * still be loading, no second one is opened.
- */
+/** Creates the page on which a person decides: one browser tab for all runs, opened once even if it loads slowly. */
 export function decisionPage({ page, serve, environment }: Parts): DecisionPage {
   const serving = once(serve);
   const shownRuns = new Set<string>();

@@ -7,10 +7,7 @@ import type { Sandbox, SandboxOptions } from "../sandbox/index.ts";
 import type { SandboxSeed } from "../settings/value-types.ts";
 import { once } from "../tools/define-tool.ts";
 
-/**
- * How many times the sandbox tries to open its port, and how many milliseconds it waits between two attempts. Some
- * hosts start a second server for a moment, which then uses the port.
- */
+/** How many times, and with what pauses (ms), the port is tried. A second server of a host may use it for a moment. */
 const PORT_TRIES = 20;
 const PORT_WAIT_MS = 150;
 

@@ -97,10 +97,7 @@ const KEY_BYTES = 32;
 /** What a key is for. Each purpose has its own key, so that data signed for one is not valid for another. */
 type SealPurpose = "confirmation" | "question" | "page";
 
-/**
- * Returns a function that derives a key for each purpose from the configured key (base64), or else from the stored one.
- * If the stored one cannot be read, the next call tries again.
- */
+/** Returns a function that derives a key for each purpose from the configured key (base64), or else the stored one. */
 export function sealKeys(sealKey: string | undefined, kept: () => Promise<Uint8Array>) {
   let root = sealKey === undefined ? undefined : Buffer.from(sealKey, "base64");
   return async (purpose: SealPurpose): Promise<Uint8Array> => {

@@ -4,10 +4,7 @@ import { openPort, originOf } from "../platform/listen.ts";
 import { messageOf } from "../platform/text.ts";
 import { SettingsError } from "../settings/value-types.ts";
 
-/**
- * Returns the signals that stop a process. On Windows, SIGHUP means that the console window was closed. On other
- * systems, it is not included, so that `nohup` works.
- */
+/** Returns the signals that stop a process. SIGHUP only on Windows (console closed), so that `nohup` works. */
 export function stopSignals(platform: NodeJS.Platform): readonly NodeJS.Signals[] {
   return platform === "win32" ? ["SIGTERM", "SIGINT", "SIGBREAK", "SIGHUP"] : ["SIGTERM", "SIGINT"];
 }

@@ -68,8 +68,7 @@ function isOurs(hostname: string | undefined, { host, allowed }: ServedNames): b
   if (isIP(bare(hostname)) !== 0) return true;
   if (hostname === "localhost" || hostname.endsWith(".localhost")) return true;
   if (hostname === host.toLowerCase() || allowed.includes(hostname)) return true;
-  // If other machines can reach the sandbox, names without a dot are accepted, too. Containers and machines in a
-  // private network have such names. Names on the internet contain a dot.
+  // Names without a dot, as containers have, are accepted if other machines can reach the sandbox.
   const isLoopbackHost = host === "localhost" || isLoopbackAddress(host);
   return !isLoopbackHost && !hostname.includes(".");
 }

@@ -129,8 +129,7 @@ async function loadFrom(world: World, file: string): Promise<boolean> {
 
 /** Opens a port. Throws the system's error if that fails. */
 async function listen(app: Hono<{ Bindings: HttpBindings }>, host: string, port: number) {
-  // Idle connections stay open for a long time: a client would lose a request that it sends while its connection is
-  // closed. Even on a busy machine, clients rarely pause longer than this.
+  // A client would lose a request that it sends while its idle connection closes, so that stays open for long.
   const server = createAdaptorServer({ fetch: app.fetch, serverOptions: { keepAliveTimeout: KEEP_ALIVE_MS } });
   const sockets = new Set<Socket>();
   server.on("connection", (socket: Socket) => {

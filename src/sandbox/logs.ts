@@ -248,10 +248,7 @@ export type EventLog = ReturnType<typeof eventLog>;
 
 type EventFilter = Omit<z.output<typeof eventQuery>, "limit">;
 
-/**
- * Creates the event log. It stores the newest events: at most 100,000, with at most 64 Mi characters of bodies and
- * findings together. Calls `changed` after each change.
- */
+/** Creates the log of the newest events: at most 100,000, with 64 Mi characters. Calls `changed` after each change. */
 export function eventLog(changed: () => void = () => undefined) {
   const kept = ringBuffer<ArrivedEvent>({ most: MAX_EVENTS, mostLetters: EVENT_LETTERS, lettersOf });
   let counts = NONE;

@@ -60,10 +60,7 @@ export const seedSchema = z.strictObject({
 type SeedInput = z.input<typeof seedSchema>;
 export type Seed = z.output<typeof seedSchema>;
 
-/**
- * Stores a seed and returns the IDs of its objects. Throws a RangeError if an option names a targeting or a group that
- * does not exist or that it cannot be in.
- */
+/** Stores a seed and returns the IDs of its objects. Throws a RangeError if an option cannot be where it says. */
 export function plantSeed(world: World, seed: Seed) {
   const project = projectNamed(world, seed.project);
   checkOptions(project, seed);
@@ -263,10 +260,7 @@ type SeedChoice = "none" | "sample" | { readonly file: string };
 
 export class SeedError extends Error {}
 
-/**
- * Reads a seed (docs/reference/sandbox.md). Targetings without an `_id` get one, so that the caller knows all IDs.
- * Throws a SeedError if the file cannot be read or is not a seed.
- */
+/** Reads a seed (docs/reference/sandbox.md), and gives targetings IDs. Throws a SeedError if it is not one. */
 export async function readSeed(choice: SeedChoice, now: number = Date.now()): Promise<Seed | undefined> {
   if (choice === "none") return undefined;
   const newId = ulidSource(() => now, Math.random);

@@ -65,10 +65,7 @@ export function readAddresses(read: Read) {
 
 const SANDBOX_KEYS = { management: "sandbox-key", events: "sandbox-app-key" } as const;
 
-/**
- * Returns the environment that the settings describe. Throws a SettingsError if live mode has no complete pair of
- * address and key, or if an incomplete pair is not allowed.
- */
+/** Returns the environment of the settings. Throws a SettingsError if a pair of address and key is incomplete. */
 export function resolveEnvironment(
   settings: EnvironmentSettings,
   halfPairs: HalfPairs = "refused",
@@ -152,10 +149,7 @@ function pairOf(
   return key === undefined ? {} : { half: { missing: urlVariable, present: keyVariable } };
 }
 
-/**
- * If the proxy setting for an address is invalid, returns its variable. Requests to that address must then not be sent,
- * because they would not use the proxy.
- */
+/** Returns the variable of an invalid proxy for an address, to which requests must then not be sent. */
 function brokenProxy(url: string, { none }: Proxies, unusable: UnusableSettings): string | undefined {
   const { variable } = url.startsWith("https:") ? SETTINGS.httpsProxy : SETTINGS.httpProxy;
   return unusable.has(variable) && proxyFor(url, { https: variable, http: variable, none }) !== undefined
@@ -176,10 +170,7 @@ export function proxyFor(url: string, proxies: Proxies): string | undefined {
   return proxy === undefined || isLoopback(url) || needsNoProxy(url, proxies.none ?? "") ? undefined : proxy;
 }
 
-/**
- * Returns whether NO_PROXY (`none`) covers an address. NO_PROXY is `*` or a comma-separated list of hosts. A host may
- * have a port, and includes its subdomains.
- */
+/** Returns whether NO_PROXY covers an address: `*`, or hosts with an optional port, and their subdomains. */
 function needsNoProxy(url: string, none: string): boolean {
   const { protocol, hostname, port } = new URL(url);
   const host = bare(hostname);

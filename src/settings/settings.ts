@@ -23,10 +23,7 @@ export interface SettingsInput extends Platform {
 /** All settings. Times are in milliseconds. */
 export type Settings = ReturnType<typeof readSettings>;
 
-/**
- * Reads the settings. A flag takes precedence over an environment variable, and both over the default. Throws a
- * SettingsError that names the first invalid setting.
- */
+/** Reads the settings: flag, environment, default. Throws a SettingsError that names the first invalid one. */
 export function readSettings(input: SettingsInput) {
   const sources = new Map<string, Source>();
   const unusable = new Map<string, string>();
@@ -136,10 +133,7 @@ function projectId(environment: Environment, name: string | undefined): string {
   return hash("sha256", name ?? identityOf(environment)).slice(0, 16);
 }
 
-/**
- * Returns a text that identifies a project without a configured name. For a live API, it consists of the address and
- * the key, because each key is for one project (management-api 5).
- */
+/** Returns what identifies a project without a name: address and key, which are of one project (management-api 5). */
 function identityOf(environment: Environment): string {
   if (environment.kind === "sandbox") return `sandbox\n${environment.url ?? ""}`;
   const endpoint = environment.management ?? environment.events;
@@ -273,10 +267,7 @@ export function settingText(
   return fromEnvironment === undefined ? undefined : { text: fromEnvironment, source: "environment" as const };
 }
 
-/**
- * Returns the trimmed text of a setting; undefined if it is not set. For an optional setting without a value, some
- * hosts pass an empty text or the placeholder `${user_config.name}`.
- */
+/** Returns the trimmed text. Undefined if empty or `${user_config.name}`, which some hosts pass for no value. */
 function meaningful(given: string | undefined): string | undefined {
   const trimmed = given?.trim();
   return trimmed === undefined || trimmed === "" || /^\$\{[^}]*\}$/.test(trimmed) ? undefined : trimmed;

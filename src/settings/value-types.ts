@@ -1,9 +1,6 @@
 import { delimiter, resolve } from "node:path";
 
-/**
- * The form of a setting's value. `words` completes the sentence "… must be". `read` parses a text, and returns
- * undefined if it is invalid. `toggle`: the flag needs no value.
- */
+/** `words` completes "… must be". `read` returns undefined for an invalid text. `toggle`: the flag needs no value. */
 export interface Form<Value> {
   readonly words: string;
   readonly toggle?: true;

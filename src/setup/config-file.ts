@@ -147,10 +147,7 @@ export async function makePrivate(file: string): Promise<void> {
 
 const NO_MODES = "other users could read its keys, because its file system does not store permissions";
 
-/**
- * The result of replacing a file. `done`: false if another program has changed the file, which then stays as it is.
- * `kept`: the path of the backup; undefined if there was no file.
- */
+/** `done`: false if another program has changed the file. `kept`: the path of the backup; undefined without a file. */
 export type Exchange = { readonly done: false } | { readonly done: true; readonly kept: string | undefined };
 
 interface FileContent {
@@ -207,10 +204,7 @@ const FROM_ENVIRONMENT = "[redacted: the value in your environment]";
 /** Fields of an entry that tell how a server is started. They never contain keys. */
 const PLAIN_FIELDS = ["command", "type", "cwd"];
 
-/**
- * Returns the change of this server's entry as removed and added lines, without values that may be keys. `args` are the
- * arguments that this program writes. They contain no keys.
- */
+/** Returns the change of this server's entry as lines without values that may be keys. `args`: our arguments. */
 export function linesChanged(
   list: ServerList,
   { old, fresh }: { readonly old: Fields | undefined; readonly fresh?: Fields },

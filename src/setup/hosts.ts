@@ -128,10 +128,7 @@ function inOwnFolder(platform: Platform, variable: string, parts: readonly strin
   return folder ? pathsOf(platform).join(folder, file) : inHome(platform, [...parts, file]);
 }
 
-/**
- * Returns the path of a file of Claude Desktop, if it was installed from the Microsoft Store (MSIX). Windows redirects
- * its files to a folder of the package.
- */
+/** Returns the path of a file of Claude Desktop from the Microsoft Store (MSIX), in the folder of the package. */
 function inStoreFolder({ environment, home }: Platform, parts: readonly string[]): string {
   const local = environment.LOCALAPPDATA ?? win32.join(home, "AppData", "Local");
   return win32.join(local, "Packages", "Claude_pzs8sxrjxfjjc", "LocalCache", "Roaming", ...parts);

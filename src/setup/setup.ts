@@ -90,10 +90,7 @@ export async function setUp(word: string | undefined, input: SettingsInput, pers
   });
 }
 
-/**
- * Shows this server's entry in a host's configuration, and removes it if the person agrees. Throws a SettingsError if
- * the host is unknown, or if its file cannot be changed.
- */
+/** Shows this server's entry, and removes it if the person agrees. Throws a SettingsError if that is not possible. */
 export async function remove(word: string | undefined, input: SettingsInput, person: Person): Promise<number> {
   const host = await hostOf(word, input);
   return changeSafely(
@@ -165,10 +162,7 @@ async function hostOf(given: string | undefined, input: SettingsInput): Promise<
   throw new SettingsError(`setup needs a host. The hosts are ${all.join(", ")}; ${here}`);
 }
 
-/**
- * Shows the change, asks the person, and writes the file. Undefined if another program has changed the file in the
- * meantime: then all of this must be repeated.
- */
+/** Shows the change, asks, and writes the file. Undefined, to repeat this, if another program has changed it. */
 async function change(task: Task, person: Person): Promise<number | undefined> {
   const { host, file, entry, input } = task;
   const bytes = await bytesOf(file);
@@ -265,10 +259,7 @@ export interface Task {
   readonly found: boolean;
 }
 
-/**
- * Returns the next steps for the person: what is missing, a command that checks the settings, and a first question to
- * the agent. `keys` have just been written to the file.
- */
+/** Returns the next steps: what is missing, a check, and a first question. `keys`: just written to the file. */
 export async function nextSteps(
   { host, file, entry, input, found }: Task,
   fields: Fields,

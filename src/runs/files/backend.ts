@@ -423,10 +423,7 @@ const UNUSABLE = {
   EACCES: "this server may not read or write it",
 } as const;
 
-/**
- * Returns the shared key (32 bytes), which is created on first use. An incomplete key is replaced, which makes
- * signatures of that key invalid. Throws a RunStoreError.
- */
+/** Returns the shared key (32 bytes), created on first use. An incomplete one is replaced. Throws a RunStoreError. */
 export async function sealKeyIn(stateDir: string): Promise<Uint8Array> {
   const file = join(stateDir, SEAL_KEY_FILE);
   try {

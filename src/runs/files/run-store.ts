@@ -190,10 +190,7 @@ function parseHeader(runId: string, text: string): RunHeader {
   return header;
 }
 
-/**
- * Returns the revision of a run, which changes when its header, plan, journal or record changes. A replaced file has
- * another inode or time; a journal that has grown has another size.
- */
+/** Returns a run's revision. A replaced file has another inode or time, and a journal that has grown another size. */
 async function revisionOf(place: string): Promise<Revision> {
   const records = (await namesInRun(place)).filter((name) => name.startsWith("record."));
   const files = [FILES.header, FILES.proposed, FILES.journal];
@@ -262,8 +259,7 @@ function sweeper(of: RunsFolder, keep: Retention) {
     marks: readonly KeptMark[],
     { withPlans = false, isWeighed = true },
   ): Promise<void> => {
-    // IDs from the future do not count. Otherwise runs created while the clock was ahead would be the newest ones, and
-    // all others would be removed instead of them.
+    // IDs from the future do not count. Otherwise runs created while the clock was ahead would replace all others.
     const newest = ulidAt(now() + DAY_MS);
     const byNow = marks.filter(({ runId }) => runId <= newest);
     const found = await surplus(of, byNow, { keep, withPlans, isWeighed });
@@ -301,10 +297,7 @@ function sweeper(of: RunsFolder, keep: Retention) {
   };
 }
 
-/**
- * Returns the IDs of the runs to remove, the oldest first. These are too old, or exceed the number or the bytes that
- * are kept. `marks`: one caller's runs in the index, the newest first.
- */
+/** Returns the IDs of the runs to remove, the oldest first. `marks`: a caller's runs in the index, the newest first. */
 async function surplus(
   { folder, index, now }: RunsFolder,
   marks: readonly KeptMark[],
@@ -336,12 +329,10 @@ async function removeIfUseless({ folder, index, now }: RunsFolder, runId: string
   const isUseless = wasStarted ? !mayBeUnfinished(record) : isLong(runId, now(), KEEP_PLANNED_MS);
   if (!isUseless || (await isHeld(folder, runId, now))) return;
   const isMarkedOpen = (await index.open()).includes(runId);
-  // The run is finished, but its process ended before it could remove the mark of an unfinished run. Only the mark is
-  // removed now. The next sweep checks the run again.
+  // The process of this finished run ended before it could remove its mark. Only that is removed now.
   if (wasStarted && isMarkedOpen) return index.markAtRest(runId);
   const fingerprint = record?.rest?.fingerprint ?? (await readHeader(folder, runId))?.fingerprint;
-  // The run is removed from the index first, so that no process finds half of it. After a crash in between, a later
-  // process adds it to the index again.
+  // First from the index, so that no process finds half of the run. After a crash, a later process adds it again.
   await index.forget(runId, name, fingerprint);
   await rm(join(folder, runId), { recursive: true, force: true });
 }

@@ -6,10 +6,7 @@ const PATIENCE_MS = 5000;
 export const AGAIN_MS = 250;
 /** A connection without an answer for this many milliseconds counts as broken. */
 const ANSWER_MS = 5000;
-/**
- * The minimum time for which the last attempt of a statement waits for its answer, in milliseconds. It is short,
- * because a call must be answered within 10 seconds.
- */
+/** The minimum wait of a statement's last attempt, in ms. A call must be answered within 10 seconds. */
 const LAST_ANSWER_MS = 1000;
 const CONNECT_MS = 3000;
 
@@ -126,10 +123,7 @@ function rejectOnAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   });
 }
 
-/**
- * Repeats `work` while the database cannot be reached. Throws a StoreUnavailableError once `isOver` returns true.
- * Throws any other error as a RunStoreError.
- */
+/** Repeats `work` until `isOver`, then throws a StoreUnavailableError. Throws other errors as a RunStoreError. */
 export async function retryWhileAway<T>(clock: Clock, isOver: () => boolean, work: () => Promise<T>): Promise<T> {
   for (;;) {
     try {

@@ -206,10 +206,7 @@ async function showMember(database: Database, client: Session, shown: Shown): Pr
   );
 }
 
-/**
- * Ends a broken connection of this process if it still holds the lock of this number. If another process holds the
- * lock, throws, so that the next attempt takes a new number.
- */
+/** Ends a broken connection of this process that still has its lock. Throws if another process has it. */
 async function freeNumber(client: Session, number: number, shown: Shown): Promise<void> {
   const holder = (await client.query<{ pid: number }>(HOLDER, [number])).rows[0]?.pid;
   if (holder === undefined) return;

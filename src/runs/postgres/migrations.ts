@@ -249,10 +249,7 @@ begin
 end $$;
 `;
 
-/**
- * The migrations, which create the tables. A released one is never changed. They only add things, so that processes of
- * two versions can use the same tables.
- */
+/** The migrations. A released one is never changed. They only add, so that two versions can use the same tables. */
 export const MIGRATIONS: readonly string[] = [FIRST];
 
 const MIGRATING = "1953325936, 0";

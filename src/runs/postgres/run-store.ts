@@ -203,10 +203,7 @@ function stopRequestStore(database: Database): StopStore {
   };
 }
 
-/**
- * SQL that replaces a record. If a lease is passed, it must still be held. If the answer was lost, the statement can be
- * repeated and succeeds again.
- */
+/** SQL that replaces a record, if the lease, when passed, is still held. It can be repeated if its answer was lost. */
 const UPDATE = `
   update targeting_mcp.run set version = $2, version_by = $3, status = $4, record = $5, open = $6, changes = changes + 1
   where id = $1 and (version = $2::bigint - 1 or version = $2 and version_by = $3) and ($7::text is null or exists (

@@ -9,10 +9,7 @@ interface StartOptions {
   readonly sealKey?: string | undefined;
 }
 
-/**
- * Checks the store before the server starts. Returns its weaknesses as sentences. Throws a RunStoreError if it cannot
- * be used, a StoreUnavailableError if it cannot be reached now.
- */
+/** Checks the store at the start. Returns its weaknesses as sentences. Throws a RunStoreError if it cannot be used. */
 export async function prepareStore(where: DatabaseOptions, options: StartOptions): Promise<readonly string[]> {
   return opened(where, async (database) => {
     const { weaknesses, unfit } = await once(() => probeServer(database));

@@ -99,10 +99,7 @@ function placeError(project: Project, item: OptionToAdd, parent: string): Busine
   return parentError(project, item.targeting, parent);
 }
 
-/**
- * Returns an error if the option `parent` is not in the targeting (404), or is not an option group at the top level
- * (management-api 7.4 case 4).
- */
+/** Returns an error if the option `parent` is not a top-level group of the targeting (management-api 7.4 case 4). */
 export function parentError(project: Project, targeting: string, parent: string): BusinessError | undefined {
   const group = project.options.get(parent);
   if (group === undefined || group.targeting !== targeting) return businessError("TARGETING_CATEGORY_NOT_FOUND");
@@ -175,10 +172,7 @@ export function shapeError(option: NewOption): BusinessError | undefined {
   return wrong ? businessError("TARGETING_CATEGORY_NOT_SUPPORTED") : undefined;
 }
 
-/**
- * Checks the Context IDs of options that are created together. Records them in `claims`, so that later items cannot use
- * them. `targeting` is undefined if the targeting is new as well.
- */
+/** Checks the Context IDs of options created together, and records them in `claims`. No `targeting`: it is new. */
 export function claimContexts(
   claims: Claims,
   options: readonly NewOption[],

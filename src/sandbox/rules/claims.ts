@@ -92,10 +92,7 @@ export function repeatedNames(
 /** How many more required options each ad product would get, by ID of the ad product. */
 export type RequiredIncreases = Map<string, number>;
 
-/**
- * Returns an error if an ad product would have too many required options (management-api 7.2, 8.1). `before`: how many
- * required options earlier items already add.
- */
+/** Returns an error if an ad product would have too many required options (7.2, 8.1). `before`: of earlier items. */
 export function requiredLimitError(
   project: Project,
   change: RequiredIncreases,
@@ -114,10 +111,7 @@ export function requiredLimitError(
   });
 }
 
-/**
- * Returns how many more required options each ad product gets if `count` top-level options are added to a targeting. An
- * ad product can require all new options of a targeting.
- */
+/** Returns how many more required options each ad product gets from `count` new top-level options. */
 export function increasesByNewOptions(project: Project, targeting: string, count: number): RequiredIncreases {
   return increases(project, (product) => (product.newOptions.has(targeting) ? count : 0));
 }
@@ -167,10 +161,7 @@ export function inheritRequiredSetting(project: Project, group: string, heir: st
   }
 }
 
-/**
- * Returns whether an option cannot move into a group, because an ad product or a campaign uses it (management-api 7.2
- * `TARGETING_CATEGORY_LOCKED`).
- */
+/** Returns whether an ad product or campaign uses an option (management-api 7.2 `TARGETING_CATEGORY_LOCKED`). */
 export function isOptionLocked(project: Project, option: string): boolean {
   for (const product of project.products.values()) if (product.required.has(option)) return true;
   for (const campaign of project.campaigns.values()) if (!campaign.ended && campaign.options.has(option)) return true;

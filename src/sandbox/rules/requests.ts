@@ -3,8 +3,7 @@ import { isJsonObject } from "../../platform/json.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import { contextIdProblem, isUlid, nameProblem, trimContextId } from "../../spec/names-and-contexts.ts";
 
-// The schemas of requests (management-api 2.1, 4, 8; some fields are assumed). The messages have the style of
-// class-validator, which the service seems to use.
+// The schemas of requests (management-api 2.1, 4, 8; partly assumed). Messages are like those of class-validator.
 
 const ONLY_LETTERS = "must contain only Korean letters, English letters, digits, spaces and ~ % & + -";
 
@@ -158,10 +157,7 @@ function sentences(issue: z.core.$ZodIssue): readonly string[] {
 
 export type BodyOperation = keyof typeof BODIES;
 
-/**
- * Returns problems with the whole request, such as too many Context IDs (management-api 8.1). Invalid entries are
- * counted as well, so that one answer lists all problems.
- */
+/** Returns problems with the whole request (management-api 8.1). Invalid entries count as well. */
 export function requestProblems(operation: BodyOperation, body: unknown): readonly string[] {
   const items = "items" in BODIES[operation].shape ? listAt(body, "items") : [body];
   const problems: string[] = [];

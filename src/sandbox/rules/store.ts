@@ -29,10 +29,7 @@ export interface StoredOption {
 /** How an ad product requires an option: Required Include or Required Exclude (management-api 1). */
 type RequiredAs = "include" | "exclude";
 
-/**
- * An ad product. `required`: the options that it requires, and how, by option ID. `newOptions`: the targetings of which
- * it requires all new top-level options, and how, by targeting ID.
- */
+/** An ad product: options it requires, by ID, and targetings of which it requires all new top-level options. */
 export interface AdProduct {
   readonly _id: string;
   readonly name: string;
@@ -219,10 +216,7 @@ function siblings(project: Project, option: StoredOption): OrderedIds | undefine
   return parent?.children;
 }
 
-/**
- * By name or by Context ID: the IDs of the objects that have it. There may be several, because the web console can
- * create duplicates (management-api 4.2 rule 4).
- */
+/** By name or Context ID: the IDs of its objects. The web console can create several (management-api 4.2 rule 4). */
 type IdIndex = Map<string, string | readonly string[]>;
 
 function indexId(index: IdIndex, text: string, id: string): void {
@@ -268,10 +262,7 @@ export function optionRecordOf(option: StoredOption): OptionRecord {
 
 const CHUNK = 512;
 
-/**
- * A list of IDs in the order of their creation, which is also alphabetical. The time to add, remove or find an ID grows
- * with the square root of the size.
- */
+/** A list of IDs in the order of creation, which is alphabetical. Changes take the square root of its size. */
 export class OrderedIds implements Iterable<string> {
   readonly #chunks: string[][] = [];
   #size = 0;

@@ -70,10 +70,7 @@ function createError(
   return claimContexts(claims, options);
 }
 
-/**
- * Returns an error if a targeting already has the name. It contains the ID of that targeting, unless this is an
- * audience targeting (management-api 4.3).
- */
+/** Returns an error if a targeting has the name, with its ID unless it is for an audience (management-api 4.3). */
 function nameTaken(project: Project, name: string, except?: string): BusinessError | undefined {
   const holders = idsBy(project.targetingNames, name, except);
   if (holders.length === 0) return undefined;
