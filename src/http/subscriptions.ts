@@ -1,6 +1,7 @@
 import { listened, runWatcher } from "../mcp/run-updates.ts";
 import type { ServerParts } from "../mcp/server-parts.ts";
 import type { Clock } from "../platform/clock.ts";
+import { isJsonObject } from "../platform/json.ts";
 
 interface Subscriber {
   readonly parts: ServerParts;
@@ -59,5 +60,5 @@ function frameOf(message: object): Uint8Array {
 function messageIn(frame: Uint8Array): object {
   const [, data = "{}"] = /^data: (.*)$/m.exec(new TextDecoder().decode(frame)) ?? [];
   const message: unknown = JSON.parse(data);
-  return typeof message === "object" && message !== null ? message : {};
+  return isJsonObject(message) ? message : {};
 }

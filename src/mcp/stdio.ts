@@ -9,7 +9,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import type { Log } from "../observe/log.ts";
-import { parseJson } from "../platform/json.ts";
+import { isJsonObject, parseJson } from "../platform/json.ts";
 import { showsViews } from "./elicitation.ts";
 import type { Listening, RunWatcher } from "./run-updates.ts";
 import type { CallsUnderWay } from "./server-parts.ts";
@@ -207,7 +207,7 @@ function written(output: Writable, message: object): Promise<void> {
 }
 
 function isMessage(value: unknown): value is JSONRPCMessage {
-  return typeof value === "object" && value !== null && "jsonrpc" in value && value.jsonrpc === "2.0";
+  return isJsonObject(value) && value.jsonrpc === "2.0";
 }
 
 function refuseLine(line: LongLine, options: StdioOptions): void {

@@ -43,7 +43,7 @@ export function* jsonPieces(value: unknown, depth = DEPTH): Generator<string> {
       yield `${from === 0 ? "[" : ","}${some.slice(1, -1)}`;
     }
     yield "]";
-  } else if (typeof value === "object" && value !== null && !Array.isArray(value) && depth > 0) {
+  } else if (isJsonObject(value) && depth > 0) {
     let before = "{";
     for (const [key, one] of Object.entries(value)) {
       if (one === undefined) continue;

@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import { createAdaptorServer, type HttpBindings } from "@hono/node-server";
 import { type Context, Hono } from "hono";
+import { isJsonObject } from "../platform/json.ts";
 import { openPort, originOf } from "../platform/listen.ts";
 import { type Operation, ROUTES } from "../spec/routes.ts";
 import { answerEvent, answerManagement, checkForward } from "./apis.ts";
@@ -235,7 +236,7 @@ function reportFailure(world: World, c: NodeContext, reply: Reply, failed: (requ
 }
 
 function messageOf(body: unknown): string {
-  const message = typeof body === "object" && body !== null && "message" in body ? body.message : "";
+  const { message = "" } = isJsonObject(body) ? body : {};
   return Array.isArray(message) ? message.join("; ") : String(message);
 }
 

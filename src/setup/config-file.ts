@@ -3,6 +3,7 @@ import { access, chmod, constants, lstat, mkdir, readFile, realpath, stat, write
 import { dirname, join } from "node:path";
 import packageJson from "../../package.json" with { type: "json" };
 import { moveIntoPlace, removeFile, unlessMissing } from "../platform/files.ts";
+import { isJsonObject } from "../platform/json.ts";
 import { SETTING_LIST } from "../settings/registry.ts";
 
 export const ENTRY_NAME = "targeting";
@@ -57,7 +58,7 @@ export function tableIn(parent: Fields, name: string): Fields {
 
 export function tableOf(value: unknown): Fields | undefined {
   // Copies the object, so that all its properties are its own, even one named __proto__.
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : undefined;
+  return isJsonObject(value) ? { ...value } : undefined;
 }
 
 export type Launch = Pick<Entry, "command" | "args">;
