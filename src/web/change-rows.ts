@@ -22,10 +22,7 @@ export function cut(name: string): string {
   return cutText(name, MAX_LETTERS);
 }
 
-/**
- * The object of a row before or after the change, with all its Context IDs, which a search compares. The page gets only
- * the first of them.
- */
+/** The object of a row before or after the change, with all Context IDs for a search. The page gets only the first. */
 export interface WholeSide extends Omit<ChangeSide, "contextIds"> {
   readonly all?: readonly string[] | undefined;
 }

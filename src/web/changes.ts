@@ -33,10 +33,7 @@ import type { ChangeList, ChangeRow, ChangeSide } from "./wire.ts";
 const MAX_IDS = 5;
 /** The number of lines of a file that are sent at once. */
 const LINES = 100;
-/**
- * How long a response waits while objects are read from the service, in milliseconds. After that, it is sent without
- * these objects and has `isReading`.
- */
+/** How many milliseconds a response waits for objects of the service. After that, it has `isReading` instead. */
 const READING_MS = 1500;
 
 interface AllChanges extends Omit<ChangeList, "rows" | "total"> {
@@ -47,10 +44,7 @@ interface AllChanges extends Omit<ChangeList, "rows" | "total"> {
   readonly isUnread?: true;
 }
 
-/**
- * Returns one page of the changes of a run, in the order of the options in the targeting. `kind` and `search` in the
- * query select the rows.
- */
+/** Returns a page of the changes of a run in the targeting's order. `kind` and `search` of the query select rows. */
 export async function changeList(run: Run, query: URLSearchParams, services: ToolServices): Promise<ChangeList> {
   const { rows, isUnread, freedNames, ...about } = await changesOfRun(run, services);
   const kind = query.get("kind") ?? "";
@@ -64,10 +58,7 @@ export async function changeList(run: Run, query: URLSearchParams, services: Too
 /** The maximum number of groups whose deleted options are counted separately. */
 const MAX_GROUPS = 4;
 
-/**
- * Counts deleted options by group, the largest group first. Undefined if whole targetings are deleted, or if no option
- * is in a group.
- */
+/** Counts deleted options by group, the largest first. Undefined if targetings are deleted, or without groups. */
 function groupsOf(rows: readonly Placed[]): ChangeList["groups"] {
   const counts = new Map<string | null, number>();
   for (const { kind, group, before } of rows) {
@@ -84,10 +75,7 @@ function groupsOf(rows: readonly Placed[]): ChangeList["groups"] {
   ];
 }
 
-/**
- * Returns the first changes of a run that has not started or was not approved, with deletions at the top. Undefined for
- * other runs.
- */
+/** Returns the first changes, deletions first, of a run that has not started or was not approved. */
 export async function firstChanges(run: Run, services: ToolServices): Promise<ChangeList | undefined> {
   if (!isUnstarted(run) && !(isChangeRun(run) && isWithdrawn(run.state))) return undefined;
   const { rows, ...about } = await allChanges(run, true, services);
@@ -141,10 +129,7 @@ function cellsOf({ kind, group, before, after }: Placed): readonly string[] {
   return [WORDS[kind], group ?? "", name, isRenamed ? after.name : "", ...lists, notes.join("; ")];
 }
 
-/**
- * The changes of the last few runs that pages have requested, by run ID. A page requests the list in parts, and each
- * part needs all changes.
- */
+/** The changes of the last runs that pages requested, by run ID. A page requests them in parts; each part needs all. */
 const last = new Map<string, Made>();
 const MAX_KEPT = 4;
 
@@ -186,10 +171,7 @@ function isUnstarted(run: Run): boolean {
   return run.status() === "planned" || run.status() === "needs_confirmation";
 }
 
-/**
- * Returns the changes that a run has made or, with `areAhead`, those that it would make or would have made, from its
- * plan or its effect.
- */
+/** Returns the changes that a run made or, with `areAhead`, those of its plan or effect, which it has not made. */
 async function allChanges(run: Run, areAhead: boolean, services: ToolServices): Promise<AllChanges> {
   if (!isChangeRun(run)) return withCounts([]);
   const { runId, call } = run.header;
@@ -216,10 +198,7 @@ function withCounts(rows: readonly Placed[], there?: number): AllChanges {
   return { rows: inOrder(rows), counts, unchanged, removed: lost + removedBy("changed"), lost };
 }
 
-/**
- * Adds how many sub-options move to the top level because their group is deleted. The move is a change, so they are
- * subtracted from the unchanged options.
- */
+/** Adds how many sub-options move to the top level because their group is deleted, and thus are not unchanged. */
 function withFreed(all: AllChanges, count: number): AllChanges {
   if (count === 0) return all;
   const { unchanged } = all;
@@ -257,9 +236,7 @@ async function addDeleted(stored: AllChanges, services: ToolServices): Promise<A
   return withSearch({ ...withCounts(rows), unchanged, freed: freed && { ...freed, names } });
 }
 
-/**
- * Sets `findsNames` if some of the removed or added Context IDs are unknown, because a search then compares only names.
- */
+/** Sets `findsNames` if some of the removed or added Context IDs are unknown: a search then compares only names. */
 function withSearch(all: AllChanges): AllChanges {
   const isKnown = all.rows.every(({ before, lacksIds }) => !lacksIds && (before?.all !== undefined || !before?.count));
   return isKnown ? all : { ...all, findsNames: true };
@@ -329,10 +306,7 @@ const MAX_FREED = 500;
 /** A deleted option with its Context IDs, if they were read. */
 type LostOption = Placed & { readonly before: WholeSide };
 
-/**
- * The objects to delete. `options`: options that are deleted one by one, by ID. `within`: all options of the targetings
- * that are deleted as a whole.
- */
+/** The objects to delete. `options`: those deleted one by one, by ID. `within`: all options of deleted targetings. */
 interface Lost {
   readonly options: ReadonlyMap<string, LostOption>;
   readonly within: readonly LostOption[];
@@ -354,10 +328,7 @@ async function readNow<T>(
   }
 }
 
-/**
- * Reads the options with these IDs, and all options of these targetings. Undefined if there are too many, "unread" if
- * the service cannot be read now.
- */
+/** Reads these options, and all options of these targetings. Undefined if there are too many. */
 async function readLost(
   { options, targetings }: { readonly options: readonly string[]; readonly targetings: readonly string[] },
   { management }: Pick<ToolServices, "management">,

@@ -31,10 +31,7 @@ export function correctedEvent(body: unknown): CorrectedEvent | undefined {
   return { text, lines, examples, renamed: mended.filter((one) => !one.startsWith("eventName ")) };
 }
 
-/**
- * Returns the event with an example value for each missing required field. Adds the paths of these fields to
- * `examples`.
- */
+/** Returns the event with example values for missing required fields. Adds the paths of these fields to `examples`. */
 function filled(event: JsonObject, examples: string[]): JsonObject {
   const uid = typeof event.uid === "number" ? { uid: String(event.uid) } : {};
   const given: JsonObject = { ...event, ...uid };
@@ -115,10 +112,7 @@ export function diffLines(before: readonly string[], after: readonly string[]): 
   return lines;
 }
 
-/**
- * Returns a changed line with its differences marked. If the two texts have little in common, returns the old line as
- * removed and the new one as added.
- */
+/** Returns a changed line with its differences marked or, with little in common, the removed and the added line. */
 function changedLine(before: string, after: string): readonly BodyLine[] {
   let start = 0;
   while (start < before.length && before[start] === after[start]) start += 1;
@@ -164,10 +158,7 @@ function commonLines(before: readonly string[], after: readonly string[]): reado
   return pairs;
 }
 
-/**
- * The maximum number of renamed fields in a fix (`MAX_NAMES`), of its other corrections (`MAX_OTHERS`), and of
- * characters in a name.
- */
+/** The maximum numbers of renamed fields in a fix, of its other corrections, and of characters in a name. */
 const MAX_NAMES = 6;
 const MAX_OTHERS = 2;
 const MAX_LETTERS = 200;

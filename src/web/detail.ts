@@ -23,9 +23,7 @@ import type { PlanDifference, PlanView, RequestList, RequestRow, RunDetail, RunF
 
 const MINUTE_MS = 60_000;
 
-/**
- * Returns the history of a run: requested, decided, checked again, retried. The page adds its status as the last step.
- */
+/** Returns the history of a run: requested, decided, checked again, retried. The page adds its status at the end. */
 export function storyOf(run: Run, { person }: Pick<ToolServices, "person">): readonly StoryStep[] {
   const { createdAt, call } = run.header;
   const isPlan = call.tool === "apply_plan";
@@ -88,9 +86,7 @@ export async function requestList(
   return pageOf(all, query);
 }
 
-/**
- * Matches the journal entries that say what was sent and answered. Only these are parsed: other entries can be long.
- */
+/** Matches the journal entries about requests and their answers. Only these are parsed: other entries can be long. */
 const SENDING = /^\{"t":"(?:send|answer|withheld|waited)"/;
 const UNANSWERED = "no answer";
 
@@ -188,18 +184,12 @@ export async function downloadOf(run: Run, file: string, services: ToolServices)
   return fileAnswer(`${name}-failed.${isTable ? "csv" : "ndjson"}`, services.runs.part(runId, known)());
 }
 
-/**
- * Returns the first part of the names of the downloads of a run: the name of the input file without its extension, or
- * the run ID.
- */
+/** Returns the beginning of the names of a run's downloads: the input file's name without extension, or the run ID. */
 function downloadName({ header: { runId, fileName } }: Run): string {
   return fileName?.replace(/\.[^.]*$/, "") || runId;
 }
 
-/**
- * Returns the sheet that the caller gave the run, in its original format and with the result of each row added.
- * Undefined if the run has no sheet.
- */
+/** Returns the run's sheet in its original format, with the result of each row. Undefined if the run has no sheet. */
 async function savedSheet(run: Run, services: ToolServices): Promise<Response | undefined> {
   const asked = sheetRunOf(run);
   if (asked === undefined) return undefined;

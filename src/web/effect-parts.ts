@@ -68,10 +68,7 @@ const KINDS_OF_PARTS: Readonly<Record<string, keyof ChangeCounts>> = {
   "Options created": "created",
 };
 
-/**
- * Returns the kind of change that a part of an effect lists. Undefined for options that are deleted with their
- * targeting, and for notes about an undo.
- */
+/** Returns the kind of change that a part lists. Undefined for notes, and for options deleted with their targeting. */
 export function kindOfPart(title: string): keyof ChangeCounts | undefined {
   if (DELETED.has(title)) return "deleted";
   return Object.hasOwn(KINDS_OF_PARTS, title) ? KINDS_OF_PARTS[title] : undefined;

@@ -45,17 +45,12 @@ function platformOf(body: unknown): string | undefined {
 export interface Figures {
   /** Counts the events that arrived since the last call, then returns the statistics of all events. */
   now(): EventFigures;
-  /**
-   * Returns the internal key of the cause that has this ID on the page. Undefined if this cause is no longer counted.
-   */
+  /** Returns the key of the cause that has this ID on the page. Undefined if this cause is no longer counted. */
   readonly keyOf: (id: number) => string | undefined;
   readonly problemOf: ReturnType<typeof problemCounter>["rowOf"];
 }
 
-/**
- * Creates the statistics of the events in a log. `clock` returns milliseconds since 1970. Memory is limited, even for
- * many events.
- */
+/** Creates the statistics of the events in a log, in limited memory. `clock` returns milliseconds since 1970. */
 export function eventFigures(log: EventLog, clock: () => number): Figures {
   const problems = problemCounter();
   let coverage = coverageCounter();
@@ -175,10 +170,7 @@ const MAX_ROWS = 50;
 /** The maximum number of event names, platforms and fixes that are stored for one cause. */
 const MAX_NAMES = 20;
 
-/**
- * Rules that are the same for all event names. Events that break only such a rule have the same cause, even if their
- * names differ.
- */
+/** Rules that are the same for all event names. Events of any name that break only such a rule have the same cause. */
 const OF_ANY_EVENT: ReadonlySet<Rule> = new Set([
   "notAnObject",
   "authorization",
@@ -332,9 +324,7 @@ function addFix({ fixes }: CountedCause, fix: Words): void {
   else if (fixes.size < MAX_NAMES) fixes.set(key, { fix, count: 1 });
 }
 
-/**
- * Returns the most frequent fix of a cause. If some of its events need another fix, adds how many events need this one.
- */
+/** Returns the most frequent fix of a cause. If some events need another one, adds how many events need this one. */
 function mainFix({ fixes, count }: CountedCause): Words {
   const [most] = [...fixes.values()].toSorted((one, other) => other.count - one.count);
   if (most === undefined || most.count === count || most.fix.length === 0) return most?.fix ?? [];

@@ -103,10 +103,7 @@ const NAME_CAUSES: Readonly<Record<string, string>> = {
   outerSpace: "begins or ends with space",
 };
 
-/**
- * Returns what is wrong with invalid names in a few words. All names of one failure break the same rules. Undefined if
- * there are no words for these rules.
- */
+/** Returns what is wrong with invalid names in a few words. All names of a failure break the same rules. */
 function nameCause({ details = [], detail = {}, count }: SummarizedFailure): string | undefined {
   const each = details.length === 0 ? [detail] : details.map(({ reason }) => reason.detail ?? {});
   const textsOf = (list: unknown): readonly string[] => (Array.isArray(list) ? list.map(String) : []);
@@ -168,9 +165,7 @@ function repeatCause(failure: SummarizedFailure): string | undefined {
   return `${isSame ? "equals" : "repeats"} ${byLine ? "line" : "item"} ${place}${others}`;
 }
 
-/**
- * The words for other frequent failures, by error code. For a code without an entry, the page shows the whole message.
- */
+/** The words for frequent failures, by error code. For a code without an entry, the page shows the whole message. */
 const CAUSES: Readonly<Record<string, (failure: SummarizedFailure) => string | undefined>> = {
   INVALID_NAME: nameCause,
   INVALID_CONTEXT_ID: (failure) =>
@@ -200,10 +195,7 @@ function causeOf(failure: SummarizedFailure): string | undefined {
   return Object.hasOwn(CAUSES, errorCode) ? CAUSES[errorCode]?.(failure) : undefined;
 }
 
-/**
- * For failures in which each object has its own wrong value: what is wrong with all of these values, by error code and
- * rule.
- */
+/** For failures in which each object has its own wrong value: what is wrong with all of them, by code and rule. */
 const IN_COMMON: Readonly<Record<string, string>> = {
   "INVALID_NAME characters": "not allowed in a name",
   "INVALID_NAME tooLong": `name longer than ${LIMITS.nameMaxLength.value} characters`,
@@ -211,10 +203,7 @@ const IN_COMMON: Readonly<Record<string, string>> = {
   "INVALID_CONTEXT_ID tooLong": `Context ID longer than ${LIMITS.contextIdBytes.value} bytes`,
 };
 
-/**
- * Returns the message of a failure. If each object has its own message, returns what the messages have in common, or
- * one of them as an example.
- */
+/** Returns the message of a failure. If each object has its own: what they have in common, or one as an example. */
 function sharedMessage(failure: SummarizedFailure): string {
   const { isOfFirst, isOfKinds, errorCode, count, details = [], message } = failure;
   if (!isOfFirst) return message;

@@ -110,9 +110,7 @@ function oneTimeLinks(now: () => number) {
       made.push({ code, until: now() + LINK_MS, isUsed: false });
       return code;
     },
-    /**
-     * Redeems a code. `fresh`: it is valid. `used`: it was redeemed before. `unknown`: it has expired or never existed.
-     */
+    /** Redeems a code. `fresh`: it is valid. `used`: it was redeemed before. `unknown`: it expired or never existed. */
     use(given: string) {
       const link = made.find(({ code }) => isSame(code, given));
       if (link === undefined) return "unknown";

@@ -166,10 +166,7 @@ export function postedTexts<Name extends string>(posted: unknown, names: readonl
   return orRefused(data, `The request must contain ${names.join(" and ")} as text.`, 400);
 }
 
-/**
- * Refuses a POST that the page itself did not send: `Origin` is missing or names another server, or the body is not
- * JSON.
- */
+/** Refuses a POST that the page did not send: `Origin` is missing or names another server, or the body is not JSON. */
 function checkPost({ headers }: Request): void {
   const from = originIn(headers.get("origin") ?? "");
   const to = from && addressed(headers, from.protocol);
@@ -191,10 +188,7 @@ function checkScheme({ headers }: Request, address: string): void {
   if (from?.protocol !== (isHere ? "http:" : protocol)) throw notOfPage();
 }
 
-/**
- * Returns the URL to which a request was sent, without its path. It has no default port, even if `Host` contains one.
- * Undefined if `Host` is invalid.
- */
+/** Returns the URL of a request without its path and without a default port. Undefined if `Host` is invalid. */
 function addressed(headers: Headers, protocol: string): URL | undefined {
   const url = `${protocol}//${headers.get("host") ?? ""}`;
   return URL.canParse(url) ? new URL(url) : undefined;
@@ -236,10 +230,7 @@ function pageDocument(about: PageAbout): Promise<Response> {
   return asset("page", (text) => text.replace("</head>", () => `${metas.join("")}</head>`));
 }
 
-/**
- * Returns the view that agents' hosts embed: one HTML document that loads nothing and shows the run that the host
- * passes to it.
- */
+/** Returns the view that agents' hosts embed: an HTML document that loads nothing. The host passes a run to it. */
 export async function viewDocument(): Promise<string> {
   const [page, script, style] = await Promise.all([contentOf("page"), contentOf("viewScript"), contentOf("viewStyle")]);
   return page

@@ -49,10 +49,7 @@ const STALLED = {
   onMachine: "The server that executed this run is no longer running. Resume continues it.",
 } as const;
 
-/**
- * Returns the rows of recent runs, of all runs that may be unfinished, and of `ofOthers` (runs of other callers), in
- * any order.
- */
+/** Returns the rows of recent runs, of runs that may be unfinished, and of other callers (`ofOthers`), in any order. */
 export async function runRows(shown: PageScope, ofOthers: readonly SeenRun[]): Promise<readonly RunRow[]> {
   const rows = (await Promise.all(ofOthers.map((seen) => foundRow(seen, shown)))).filter((row) => !isDryRun(row));
   const waits = new Map(ofOthers.map(({ run }) => [run.header.runId, run]));
@@ -212,10 +209,7 @@ function nameIn(run: Run): string | undefined {
 
 const DAY_MS = 86_400_000;
 
-/**
- * Returns how many items a run has, and how many are done. Options in new targetings are counted separately
- * (`options`).
- */
+/** Returns how many items a run has and how many are done. Options in new targetings are counted apart (`options`). */
 function workOf(
   { items, succeeded, alreadyDone, skipped = 0 }: RunRow["counts"],
   inside: NonNullable<ListedRun["about"]>["inside"],
@@ -355,10 +349,7 @@ async function stalledReason(run: Run, { services: { runs } }: PageScope): Promi
   return run.state.stopped === undefined ? STALLED.onMachine : undefined;
 }
 
-/**
- * Returns whether this process or another one can execute a run: it must be of the project and environment of
- * `services`.
- */
+/** Returns whether a process can execute a run: it must be of the project and environment of `services`. */
 export async function canBeDriven({ header }: Pick<Run, "header">, { services, project }: PageScope): Promise<boolean> {
   const { changes, events, environment, runs } = services;
   const api = header.call.tool === "run_event_tests" ? events : changes;
@@ -388,10 +379,7 @@ async function actionsWithUndo(
   };
 }
 
-/**
- * Returns whether a run made changes that can be undone. After an undo, some may be left, for example because the undo
- * failed in part or was itself undone.
- */
+/** Returns whether a run made changes that can be undone. Some may be left after an undo that failed or was undone. */
 async function canBeUndone(run: Run, { services }: PageScope): Promise<boolean> {
   if (!isChangeRun(run) || UNSTARTED.has(run.status()) || isWithdrawn(run.state)) return false;
   const { created = 0, changed = 0, deleted = 0, gone = 0 } = didCounts(run.state) ?? {};
@@ -426,10 +414,7 @@ async function waitingFields(
   };
 }
 
-/**
- * The lists of a run that the page requests page by page. Each function returns one page, undefined if the run has no
- * such list.
- */
+/** The lists of a run. Each function returns the requested page. Undefined if the run has no such list. */
 const LISTS = {
   async effect({ run, shown }: SeenRun, query: URLSearchParams): Promise<EffectObjects | undefined> {
     const waiting = await waitingAnywhere(run.header.runId, shown.services);

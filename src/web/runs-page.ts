@@ -49,16 +49,10 @@ export interface StreamWatch {
   readonly signal?: AbortSignal;
 }
 
-/**
- * How often the server checks the session and the runs while a stream is open, in milliseconds. Other processes may
- * change them.
- */
+/** How often an open stream checks the session and the runs, which other processes may change, in milliseconds. */
 const LOOK_MS = 500;
 
-/**
- * Returns a watch that ends the streams of a session when the session ends. While a stream is open, it checks the
- * session at intervals.
- */
+/** Returns a watch that ends the streams of a session when the session ends, which it checks while a stream is open. */
 export function watchSession(
   isIn: () => Promise<boolean>,
   { opened, signal, ...watch }: Partial<StreamWatch>,
@@ -177,10 +171,7 @@ const NOT_TYPED = "Nothing was approved: the typed name differs from the name th
 const CHANGED =
   "The effect of this change is different from what the page showed. Read the new effect, then decide again.";
 
-/**
- * The body of a request to approve or decline a run: the digest of the effect that the page showed, and the text that
- * the person typed.
- */
+/** The body of a decision: the digest of the effect that the page showed, and the text that the person typed. */
 const decision = z.object({ digest: z.string().optional(), typed: z.string().optional() });
 
 interface PageAction {
@@ -233,9 +224,7 @@ async function actOn({ runId, action, data, who }: PageAction, shown: PageScope)
   }
 }
 
-/**
- * Returns the text that a person must type to approve a run; undefined if none is required or the run does not wait.
- */
+/** Returns the text that a person must type to approve a run. Undefined if none is required or it does not wait. */
 async function requiredTextOf(runId: string, shown: PageScope): Promise<string | undefined> {
   const run = await waitingAnywhere(runId, shown.services);
   const { parts } = run?.state.facts.waits ?? {};
@@ -276,10 +265,7 @@ const REFUSED: Readonly<Record<Refused, readonly [status: number, message: strin
   NO_TOKENS: [403, UNKNOWN],
 };
 
-/**
- * Plans the undo of a run for the person `who`. The planned run then waits for approval. Throws a ToolError if the run
- * cannot be undone.
- */
+/** Plans the undo of a run for the person `who`. The undo needs approval. Throws a ToolError if it is impossible. */
 async function undo(run: Run, who: string, services: ToolServices): Promise<Acted> {
   const { runId } = run.header;
   // Imported only when needed, because few runs are undone.

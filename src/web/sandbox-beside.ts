@@ -100,10 +100,7 @@ async function sessionOf(url: string): Promise<string> {
   return z.string().parse(JSON.parse(decodeURIComponent(content)));
 }
 
-/**
- * Sends a request to the page of the sandbox. If the session has ended because the sandbox was restarted, opens a new
- * session and sends the request again.
- */
+/** Sends a request to the page of the sandbox. If a restart has ended the session, sends it again with a new one. */
 async function sendToPage(page: SandboxPage, path: string, init: RequestInit = {}): Promise<Response> {
   const token = await page.token();
   const send = (by: string) => {
@@ -147,10 +144,7 @@ async function answerOf(
 }
 
 const AGAIN_MS = 1000;
-/**
- * The maximum number of messages that wait for a browser tab to read them. If there are more, the tab gets everything
- * again.
- */
+/** The maximum number of messages that wait for a browser tab. If there are more, the tab gets everything again. */
 const MAX_WAITING = 50;
 
 /** Returns the updates of the sandbox's page. Reads its stream as long as a tab of this page is open. */

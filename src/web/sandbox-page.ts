@@ -250,18 +250,12 @@ export function targetingSizes(world: World): () => readonly TargetingRow[] {
   };
 }
 
-/**
- * Returns the times of creation and last change. Times before the sandbox was ready are omitted, so that initial data
- * is not shown as changed.
- */
+/** Returns the times of creation and last change, without those of initial data, from before the sandbox was ready. */
 function since(times: Readonly<Record<"createdAt" | "changedAt", number>>, { readyAt }: World) {
   return Object.fromEntries(Object.entries(times).filter(([, at]) => at > readyAt));
 }
 
-/**
- * Returns for each targeting the numbers of Context IDs and groups, and the time when one of its options was last
- * changed.
- */
+/** Returns for each targeting the numbers of Context IDs and groups, and when one of its options was last changed. */
 function sizesOf({ options }: Project): ReadonlyMap<string, { contexts: number; groups: number; lastAt: number }> {
   const sizes = new Map<string, { contexts: number; groups: number; lastAt: number }>();
   for (const { targeting, contexts, type, updatedAt } of options.values()) {
@@ -302,10 +296,7 @@ export function contextIdsOf(world: World, targetingId: string, optionId: string
   return undefined;
 }
 
-/**
- * Returns the options of all targetings whose name contains the text (in any case) or that have a Context ID equal to
- * it.
- */
+/** Returns all options whose name contains the text (in any case) or that have a Context ID equal to it. */
 export function findMatchingOptions(world: World, search: string, { from, limit }: ListPage): OptionList {
   const wanted = search.toLowerCase();
   const options: OptionRow[] = [];
@@ -374,9 +365,7 @@ const KINDS = {
   },
 } as const satisfies Record<Fault["kind"], Omit<FaultKind, "name">>;
 
-/**
- * The fault that simulates a lock: how long it lasts in milliseconds, and how many write requests it refuses at most.
- */
+/** The fault that simulates a lock: how many milliseconds it lasts, and how many write requests it refuses at most. */
 const LOCK_MS = 5000;
 const LOCKED_WRITES = 1_000_000;
 

@@ -6,10 +6,7 @@ export interface SandboxMessage {
   readonly kind: "sandbox";
   readonly address: string;
   readonly appKey: string;
-  /**
-   * Set if the page may only read the sandbox, because it is on another machine. It then cannot add faults or send
-   * events.
-   */
+  /** Set if the page may only read the sandbox, which is on another machine: it cannot add faults or send events. */
   readonly readOnly?: boolean | undefined;
   /** Set if the sandbox does not answer. The page then shows the last known state. */
   readonly isLost?: boolean | undefined;
@@ -26,10 +23,7 @@ export interface EventsMessage extends EventFigures {
 }
 
 export interface EventFigures {
-  /**
-   * The events of the last ten minutes, counted in bars. `now` is the time of the server. Bars without events are
-   * omitted.
-   */
+  /** The events of the last ten minutes in bars. `now` is the time of the server. Bars without events are omitted. */
   readonly histogram: { readonly now: number; readonly everyMs: number; readonly bars: readonly HistogramBar[] };
   /** The most frequent reasons why events were not recorded. `otherProblems` counts the events with other reasons. */
   readonly problems: readonly EventCause[];
@@ -53,16 +47,10 @@ export interface EventCause {
   readonly id: number;
   readonly verdict: Exclude<Verdict, "recorded">;
   readonly count: number;
-  /**
-   * One of the event names that have this cause. Null if the events have no name. `otherNames`: the number of other
-   * names.
-   */
+  /** One of the names of these events. Null if they have no name. `otherNames`: the number of other names. */
   readonly name: string | null;
   readonly otherNames?: number;
-  /**
-   * The supported event that was probably meant. Absent if no name is similar, or if the name does not matter for the
-   * cause.
-   */
+  /** The supported event that was probably meant. Absent if no name is similar, or if the name does not matter. */
   readonly event?: string;
   readonly cause: Words;
   /**
@@ -87,10 +75,7 @@ export interface EventRow {
   readonly cause?: Words;
 }
 
-/**
- * The answer of `GET /page/events?filter=…&verdict=…&problem=ID&before=SEQ`: the newest 100 matching events, the oldest
- * first.
- */
+/** The answer of `GET /page/events?filter=…&verdict=…&problem=ID&before=SEQ`: the newest 100, the oldest first. */
 export interface EventList {
   readonly events: readonly EventRow[];
   readonly older: boolean;
@@ -119,10 +104,7 @@ export interface EventProblem {
 
 export interface CorrectedEvent {
   readonly text: string;
-  /**
-   * The renamed fields, each as `orderId → tx_id`. The field `eventName` is not among them, even if its value was
-   * corrected.
-   */
+  /** The renamed fields, each as `orderId → tx_id`. A corrected value of `eventName` is not among them. */
   readonly renamed: readonly string[];
   readonly lines: readonly BodyLine[];
   /** The paths of fields that were added. Their values are only examples: the person must replace them. */
@@ -141,9 +123,7 @@ export interface CoverageRow {
 export interface ParameterCoverage {
   readonly name: string;
   readonly required: boolean;
-  /**
-   * `count`: how many events had the parameter. `missing`: how many events the service dropped because they lacked it.
-   */
+  /** `count`: how many events had the parameter. `missing`: how many events the service dropped without it. */
   readonly count: number;
   readonly missing: number;
 }
@@ -155,10 +135,7 @@ export interface UnknownName {
   readonly nearest?: string;
 }
 
-/**
- * The file formats of `GET /page/events/tests?format=…`, which generates tests for events and parameters that have not
- * arrived.
- */
+/** The formats of `GET /page/events/tests?format=…`: tests for events and parameters that have not arrived. */
 export type TestFormat = "vitest" | "playwright" | "curl" | "json";
 
 export interface TargetingsMessage {

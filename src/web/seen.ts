@@ -7,10 +7,7 @@ import type { ToolServices } from "../tools/define-tool.ts";
 import { waitingAnywhere, waitingOfAnyKind } from "../tools/write/waiting.ts";
 import type { ShownEnvironment } from "./wire.ts";
 
-/**
- * What a person may see on the page: the runs of one caller, and the runs of other callers that this person may
- * approve.
- */
+/** What a person may see on the page: the runs of one caller, and the runs of others that this person may approve. */
 export interface PageScope {
   readonly services: ToolServices;
   /** The caller whose runs are shown. Empty if this person calls no tools. */
@@ -24,10 +21,7 @@ export interface PageScope {
 interface ApproverScope {
   /** Returns the scope with whose services a run can be executed. Undefined if this person may not approve the run. */
   readonly of: (run: Pick<RunHeader, "project" | "caller">) => PageScope | undefined;
-  /**
-   * The name under which this person calls tools. Nobody may approve their own runs, so runs of this caller are
-   * excluded.
-   */
+  /** The name under which this person calls tools. Nobody may approve their own runs, so its runs are excluded. */
   readonly except?: string | undefined;
 }
 
@@ -46,16 +40,11 @@ export function shownEnvironment(
 export interface SeenRun {
   readonly run: Run;
   readonly shown: PageScope;
-  /**
-   * Whether the run belongs to the caller of the scope. Any other run can only be approved or declined by this person.
-   */
+  /** Whether the run belongs to the caller of the scope. This person can only approve or decline other runs. */
   readonly isOwn: boolean;
 }
 
-/**
- * Returns a run if this person may see it: an own run, or one that they may approve, even after it was decided.
- * Otherwise undefined.
- */
+/** Returns a run if this person may see it: an own run, or one that they may approve, even after it was decided. */
 export async function visibleRun(runId: string, shown: PageScope): Promise<SeenRun | undefined> {
   const run = await shown.services.runs.find(runId);
   if (run === undefined) return undefined;

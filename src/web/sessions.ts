@@ -50,10 +50,7 @@ export function pageSessions<Person>({
 }): PageSessions<Person> {
   const content = z.object({ id: z.string(), person: form });
   const { seal, open } = sealFor({ key, purpose: "page session", content, mostMs: LAST_MS, now });
-  /**
-   * The IDs of sessions that people have ended. None is ever removed: after the clock was set back, its tokens would be
-   * valid again.
-   */
+  /** The IDs of ended sessions. None is ever removed: after the clock was set back, its tokens would be valid again. */
   const ended = new Set<string>();
   /** When `shared` was last asked whether a session has ended, by session ID. */
   const lookedAt = new Map<string, number>();
@@ -99,10 +96,7 @@ interface SealOptions<Content> {
   readonly key: Uint8Array;
   readonly purpose: string;
   readonly content: z.ZodType<Content>;
-  /**
-   * The maximum validity in milliseconds. A text that is valid for longer is refused: it was made while the clock was
-   * ahead.
-   */
+  /** The maximum validity in milliseconds. A longer one is refused: the clock was ahead when the text was made. */
   readonly mostMs: number;
   readonly now: () => number;
 }

@@ -39,10 +39,7 @@ export interface TitleParts extends OtherKinds {
   readonly fileName?: string | undefined;
   /** Whether several rows of the file are one item. */
   readonly mergesRows?: boolean | undefined;
-  /**
-   * Only for runs of plans: whether the plan undoes a run, how many changes it contains, and the title of the undone
-   * run.
-   */
+  /** Only for runs of plans: whether the plan undoes a run, its number of changes, and the title of the undone run. */
   readonly plan?: PlanParts | undefined;
 }
 
@@ -200,10 +197,7 @@ interface ChangePart {
 }
 
 interface ChangedObjects extends OtherKinds, Pick<TitleParts, "only" | "to"> {
-  /**
-   * How many objects the run has. A part of the title that is about all of them names each kind, such as groups and
-   * options.
-   */
+  /** How many objects the run has. A part of the title about all of them names each kind, for example groups. */
   readonly whole: number;
 }
 
@@ -274,10 +268,7 @@ function changeCounts(
   return parts.join(", ");
 }
 
-/**
- * Omits the name of the group to which options move, because it would make a label too long. Undefined if `kinds` is
- * undefined.
- */
+/** Omits the name of the group to which options move, which would make a label too long. Undefined without `kinds`. */
 function withoutGroup(kinds: ChangeKinds | undefined): ChangeKinds | undefined {
   const { into: _, ...how } = kinds ?? {};
   return "moved" in how ? how : undefined;

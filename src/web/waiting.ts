@@ -27,9 +27,7 @@ import type { ChangeCounts, EffectObjects, RunRow, EffectPart as ShownPart, Wait
 
 /** From this number of deletions on, a person must type the name of the targeting to approve. */
 const LARGE = 100;
-/**
- * The maximum number of objects for which the page computes what an undo would do. 10,000 objects take about 100 ms.
- */
+/** The maximum number of objects for which the page computes what an undo would do. 10,000 take about 100 ms. */
 const MAX_PLANNED = 10_000;
 /** Matches names that a person can type: visible characters and single spaces. */
 const TYPED = /^[\p{L}\p{M}\p{N}\p{P}\p{S}]+(?: [\p{L}\p{M}\p{N}\p{P}\p{S}]+)*$/u;
@@ -76,10 +74,7 @@ interface UndoContext {
   readonly newGroups?: number;
 }
 
-/**
- * Describes what can be undone. Deleted objects that are restored have new IDs, which campaigns and ad products do not
- * use.
- */
+/** Describes what can be undone. Restored objects have new IDs, which campaigns and ad products do not use. */
 export function undoOf(
   { created, changed, deleted }: ChangeCounts,
   parts: readonly EffectPart[],
@@ -140,10 +135,7 @@ function staysWords(parts: readonly EffectPart[]): string | undefined {
   return `${stay}: ${kept}, since a group cannot be empty.`;
 }
 
-/**
- * Names the items of a waiting run that have failed already, with the reason of the first. Undefined if none has
- * failed.
- */
+/** Names the items of a waiting run that have already failed, with the reason of the first. Undefined if none has. */
 function failedWords({ state }: ChangeRun | ApprovalRun): string | undefined {
   const failed = Array.from({ length: state.objects.length }, (_, object) => object).filter(
     (object) => state.standing(object) === "failed",
@@ -188,9 +180,7 @@ export function withOverlap(
   return { ...waiting, also: { runId, what: `${which} ${count === 1 ? "is" : "are"} also` } };
 }
 
-/**
- * Returns the options and targetings that a run would delete, as names by ID. `within`: the ID of its only targeting.
- */
+/** Returns the options and targetings that a run would delete: names by ID. `within`: the ID of its only targeting. */
 function deletionsOf(run: Run) {
   const namesOf = (areTargetings: boolean): ReadonlyMap<string, string> => {
     const parts = partsOf(run).filter(

@@ -27,10 +27,7 @@ export interface Hello {
   readonly environment: ShownEnvironment;
   /** The environment of the sandbox's views, if it differs from that of the runs. */
   readonly sandbox?: ShownEnvironment | undefined;
-  /**
-   * Whether a new server will replace one that ends. The page then waits for it when it loses the connection; otherwise
-   * it reports that the server has ended.
-   */
+  /** Whether a new server will replace one that ends. The page then waits for it; otherwise it reports the end. */
   readonly returns: boolean;
   /** If true, the page has no buttons that approve, decline, undo, cancel or resume a run. */
   readonly readOnly?: boolean;
@@ -81,10 +78,7 @@ export interface RunRow {
   readonly tool: string;
   readonly status: (typeof RUN_STATUSES)[number];
   readonly startedAt: number;
-  /**
-   * When the run began after waiting for approval, which is when it was approved. Absent if it did not wait or if that
-   * is unknown.
-   */
+  /** When the run was approved, and so began. Absent if it did not wait for approval or if that is unknown. */
   readonly beganAt?: number | undefined;
   readonly updatedAt: number;
   /** When the run ended, if it was undone later. Otherwise it ended at `updatedAt`. */
@@ -120,10 +114,7 @@ export interface RunRow {
   /** Only in a list: the run that has undone this run completely. Absent if that run was undone itself. */
   readonly undoneBy?: string | undefined;
   readonly caller?: string;
-  /**
-   * The name that the MCP client gives itself (not verified, at most 40 characters). The page shows it as the
-   * requester.
-   */
+  /** The name that the MCP client gives itself: not verified, at most 40 characters. Shown as the requester. */
   readonly client?: string | undefined;
   /** The person who requested the run on the page, for example `you (ann)`. Absent if an agent requested it. */
   readonly requestedBy?: string | undefined;
@@ -138,9 +129,7 @@ export interface RunRow {
   /** Whether nobody approved or declined the run in time. */
   readonly isExpired?: boolean | undefined;
   readonly undoUntil?: number | undefined;
-  /**
-   * For a run that has stopped before its end: why, and how to continue it. For a damaged run: that it cannot be read.
-   */
+  /** For a run that stopped before its end: why, and how to continue it. For a damaged run: that it cannot be read. */
   readonly standsStill?: string | undefined;
   readonly waiting?: Waiting | undefined;
   readonly actions: readonly RunAction[];
@@ -164,18 +153,13 @@ export interface Waiting {
   readonly consequence?: string | undefined;
   /** Which options a deletion leaves out, and why. */
   readonly stays?: string | undefined;
-  /**
-   * Set if another waiting run would delete some of the same objects: that run, and which ones: `The group is also`.
-   */
+  /** Set if another waiting run would delete some of the same objects: that run, and which: `The group is also`. */
   readonly also?: { readonly runId: string; readonly what: string } | undefined;
   /** What to check about campaigns before a deletion is approved. The API does not show campaigns. */
   readonly check?: string | undefined;
   /** The text that a person must type to approve a large deletion, usually the name of the targeting. */
   readonly typed?: string | undefined;
-  /**
-   * Facts about the effect that neither the label of the button nor the counts nor the parts show. Empty if there are
-   * none.
-   */
+  /** Facts about the effect that the button, the counts and the parts do not show. Empty if there are none. */
   readonly effect: string;
   /** The affected objects by kind, with names. */
   readonly parts: readonly EffectPart[];
@@ -239,10 +223,7 @@ export interface ChangeList {
   readonly total: number;
   readonly counts: ChangeCounts;
   readonly unchanged?: number | undefined;
-  /**
-   * The sub-options that move to the top level because their group is deleted: their number, and the names of the first
-   * ones, if read.
-   */
+  /** The sub-options that move to the top level because their group is deleted, and the names of the first, if read. */
   readonly freed?: { readonly count: number; readonly names: readonly string[] } | undefined;
   /** How many Context IDs are removed, and how many of them with deleted objects (`lost`). */
   readonly removed?: number | undefined;
@@ -324,10 +305,7 @@ export interface RunDetail {
   readonly plan?: PlanView;
   /** For a run that is not started, or was not approved: its first changes, deletions first. */
   readonly changes?: ChangeList | undefined;
-  /**
-   * What an undo would restore, for example `Undo restores 332 of 344 as they were and 12 under new IDs`. Absent if
-   * nothing can be undone.
-   */
+  /** What an undo would restore: `Undo restores 332 of 344 as they were and 12 under new IDs`. Absent if impossible. */
   readonly undo?: string | undefined;
   /** Only for a run that was undone: by which run, if that is known. */
   readonly undone?: UndoneRun | undefined;
@@ -364,10 +342,7 @@ export interface FailureRow {
   readonly remedy: string;
 }
 
-/**
- * What prevents a plan or what it leaves unchanged, and why. Each list has only its first entries; `omitted` counts the
- * others.
- */
+/** What prevents a plan or what it leaves unchanged, and why. `omitted` counts the entries beyond the listed ones. */
 export interface PlanView {
   readonly conflicts: readonly PlanDifference[];
   readonly drift: readonly PlanDifference[];
@@ -395,10 +370,7 @@ export interface Refusal {
   readonly message: string;
 }
 
-/**
- * The body of every 401 response: how to log in. Without `token` and `issuer`, only the link that the server prints
- * opens the page.
- */
+/** The body of every 401 response: how to log in. Without `token` and `issuer`, only the server's link opens it. */
 export interface LoginWays {
   readonly message: string;
   /** A person can log in with an access token, in a POST of `{"token": …}` to `/login`. */
@@ -440,9 +412,7 @@ export const PATHS = {
   /** A POST of `{token}` to `login` opens a session, and a POST to `logout` ends it. */
   login: "/login",
   logout: "/page/logout",
-  /**
-   * A POST returns an address of the authorization server, where the person logs in and is redirected to `callback`.
-   */
+  /** A POST returns the address at the authorization server where the person logs in, to return to `callback`. */
   issuer: "/login/issuer",
   /** The path to which the authorization server redirects the browser. A POST of the query of that address logs in. */
   callback: "/callback",

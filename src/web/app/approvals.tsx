@@ -15,10 +15,7 @@ import { isBlocked, isConnected, MAX_ROWS, openRuns, route, runList, runs, set, 
 
 /** The maximum number of runs in the queue. Further ones appear when these are decided and the page is loaded again. */
 const MAX_RUNS = MAX_ROWS / 5;
-/**
- * How long a decided run stays in the queue (`KEPT_MS`, in milliseconds), and how many decided runs the page adds to
- * the queue when it is loaded.
- */
+/** How many milliseconds a decided run stays in the queue, and how many decided runs a new page begins with. */
 const KEPT_MS = 24 * 3_600_000;
 const MAX_DECIDED = 20;
 
@@ -120,10 +117,7 @@ function NothingWaits() {
   );
 }
 
-/**
- * Shown if the run in the address does not wait for approval, for example because it was decided before the page was
- * loaded.
- */
+/** Shown if the run in the address does not wait, for example because it was decided before the page was loaded. */
 function Elsewhere({ id = "" }: { readonly id: string | undefined }) {
   const run = runs.value.get(id);
   return (
@@ -401,10 +395,7 @@ function ApprovalObstacles({ run, waiting: { elsewhere }, isRead }: FootProps) {
 
 const whyOf = (runId: string): string => `why-${runId}`;
 
-/**
- * Asks the person to confirm a decision that they started with a keyboard shortcut. Only the run that is shown can be
- * decided in this way.
- */
+/** Asks the person to confirm a decision about the shown run that they started with a keyboard shortcut. */
 function Confirm({ run, act, typed }: { readonly run: RunRow; readonly act: string; readonly typed: string }) {
   const action = asking.value;
   if (action === undefined) return null;

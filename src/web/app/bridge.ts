@@ -1,9 +1,6 @@
 // JSON-RPC with the host that embeds this document as a view (MCP Apps, 2026-01-26).
 
-/**
- * The parameters of messages from the host: its colour theme, or the result of the tool call for which it shows this
- * view.
- */
+/** The parameters of messages from the host: its colour theme, or the result of the tool call of this view. */
 interface HostParams {
   readonly theme?: "light" | "dark";
   readonly content?: readonly { readonly text?: string }[];

@@ -19,10 +19,7 @@ const ITSELF = "(targeting)";
 
 type Kind = "" | ChangeRow["kind"];
 
-/**
- * Shows the changes of a run, each with the state before and after. They are in the order of the options in the
- * targeting, with pages and a search.
- */
+/** Shows the changes of a run, each before and after, in the targeting's order, with pages and a search. */
 export function Changes({ runId, version, title, isRunning, isWaiting, areOnlyDeleted, isUndo, shown }: ChangesProps) {
   const search = useSignal("");
   const kind = useSignal<Kind>("");
@@ -408,9 +405,7 @@ function Marked({
 /** The maximum number of differences in a list. */
 const MAX_DIFFERENCES = 70;
 
-/**
- * Shows the objects that a plan skips because others have changed them, and those that an undo cannot restore exactly.
- */
+/** Shows the objects that a plan skips because others changed them, and those that an undo cannot restore exactly. */
 export function Differences({ plan }: { readonly plan: PlanView }) {
   const { conflicts, drift, differs, omitted = {} } = plan;
   return (

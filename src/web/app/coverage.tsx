@@ -39,10 +39,7 @@ export function Coverage() {
   );
 }
 
-/**
- * The rendered rows by event. A row is rendered again only if its counts have changed, because counts may change many
- * times a second.
- */
+/** The rendered rows by event. A row is rendered again only if its counts changed: some change many times a second. */
 const drawn = new Map<string, { readonly mark: string; readonly row: VNode }>();
 
 function coverageRow(covered: CoverageRow): VNode {

@@ -4,10 +4,7 @@ import { PATHS } from "../wire.ts";
 import { read } from "./requests.ts";
 import { arrived, events, eventsAge, outcome } from "./state.ts";
 
-/**
- * The pause before the events that match the filter are requested, in milliseconds. It lets several keystrokes or new
- * events cause only one request.
- */
+/** The pause before matching events are requested, in milliseconds: several keystrokes or events cause one request. */
 const GATHER_MS = 300;
 
 export interface Wanted {
@@ -26,10 +23,7 @@ export const wanted = signal<Wanted>(ALL);
 const held = signal<{ readonly rows: readonly EventRow[]; readonly from: number } | undefined>(undefined);
 export const isPaused = signal(false);
 const found = signal<EventList>({ events: [], older: false });
-/**
- * The pages of older events that the person has opened, each as the sequence number before which it begins. The last
- * one is shown.
- */
+/** The opened pages of older events, each as the sequence number before which it begins. The last one is shown. */
 const before = signal<readonly number[]>([]);
 const olderPage = signal<EventList>({ events: [], older: false });
 

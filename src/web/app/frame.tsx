@@ -45,10 +45,7 @@ const VIEWS: Readonly<Record<ViewName, () => ComponentChildren>> = {
   events: Events,
   faults: Faults,
 };
-/**
- * CSS classes for views with a special layout. `panes`: panes fill the window. `full`: list and pane use the full
- * width.
- */
+/** CSS classes of special layouts. `panes`: panes fill the window. `full`: list and pane use the full width. */
 const LAYOUTS: Readonly<Partial<Record<ViewName, string>>> = { approvals: "panes", events: "full", targetings: "full" };
 
 /** How to open the page again after its server has ended. */
@@ -63,10 +60,7 @@ const REOPENING = (
 const SHOWN_MS = 5000;
 const SHOWN_MS_PER_LETTER = 50;
 
-/**
- * Shows what all views have in common (navigation, environment, live region for screen readers), and the view in the
- * address.
- */
+/** Shows the view in the address, and what all views have: navigation, environment, live region for screen readers. */
 export function Frame() {
   useKeys();
   if (link.value.is === "refused") return <Login ways={link.value.ways} />;
@@ -114,10 +108,7 @@ export function Frame() {
 
 const OF_SANDBOX: ReadonlySet<ViewName> = new Set(["targetings", "events", "faults"]);
 
-/**
- * Returns the environment that a view shows. On a live server with a sandbox, the views of the sandbox have the
- * sandbox's own.
- */
+/** Returns the environment that a view shows. On a live server with a sandbox, the sandbox's views have their own. */
 function shownOf({ environment, sandbox = environment }: Hello, view: ViewName | undefined): ShownEnvironment {
   return view !== undefined && OF_SANDBOX.has(view) ? sandbox : environment;
 }

@@ -118,10 +118,7 @@ function recordPositions(): void {
   timer = setTimeout(() => set(isAtRest, true), REST_MS);
 }
 
-/**
- * Returns whether a pointer on a button is still on it after the button has moved. At the end of the page, the footer
- * moves a little.
- */
+/** Returns whether a pointer on a button is still on it after the button has moved, as the footer does at the end. */
 function isNear(before: Place, { left, top, height }: Place): boolean {
   return Math.max(Math.abs(left - before.left), Math.abs(top - before.top)) < height / 2;
 }

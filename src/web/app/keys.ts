@@ -54,9 +54,7 @@ function act(key: string): boolean {
   }
 }
 
-/**
- * Moves the focus to the next (1) or previous (-1) row. In views with details beside the list, also shows the details.
- */
+/** Moves the focus to the next (1) or previous (-1) row. If the view shows details beside the list, chooses the row. */
 function move(by: 1 | -1): boolean {
   const rows = [...document.querySelectorAll<HTMLElement>("[data-row]")];
   const now = document.activeElement instanceof HTMLElement ? rows.indexOf(document.activeElement) : -1;

@@ -21,10 +21,7 @@ import {
   verdicts,
 } from "./state.ts";
 
-/**
- * Opens a session with the code of a one-time link or the query of a login. Both are secrets, so they are removed from
- * the address.
- */
+/** Opens a session with the code of a one-time link or the query of a login. Removes these secrets from the address. */
 async function openSessionWith(path: string, brought: unknown): Promise<void> {
   const answer = await send<OpenedSession>(path, brought);
   // The address may name a view or contain a code. The view is shown afterwards; the code is removed.
@@ -49,15 +46,9 @@ async function start(): Promise<void> {
 }
 
 const PAUSE_MS = 1000;
-/**
- * After this many failed attempts to connect, the page reports that the server has ended, unless the server has said
- * that another one will replace it.
- */
+/** After this many failed attempts to connect, the server counts as ended, unless another one will replace it. */
 const TRIES = 3;
-/**
- * A stream without data for this many milliseconds counts as broken. Servers send a keep-alive comment every 10
- * seconds.
- */
+/** A stream without data for this many milliseconds counts as broken. Servers send a comment every 10 seconds. */
 const SILENCE_MS = 25_000;
 
 /** Reads the server's stream as long as the page is open. Stores the state of the connection in `link`. */
@@ -108,10 +99,7 @@ async function resumeSession(answer: Response): Promise<boolean> {
   return false;
 }
 
-/**
- * Applies the updates of a stream until the stream ends. Returns the position of the last update, or `from` if there
- * was none.
- */
+/** Applies the updates of a stream until it ends. Returns the position of the last one, or `from` if there was none. */
 async function readUpdates(answer: Response, from: string | undefined): Promise<string | undefined> {
   let position = from;
   const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
@@ -131,10 +119,7 @@ async function readUpdates(answer: Response, from: string | undefined): Promise<
   return position;
 }
 
-/**
- * Applies an update of the stream to the state, in one step. Returns the position of the update, undefined if it has
- * none.
- */
+/** Applies an update of the stream to the state, in one step. Returns the position of the update, if it has one. */
 function applyUpdate(text: string): string | undefined {
   const fields = new Map(
     text.split("\n").map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)]),

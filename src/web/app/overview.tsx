@@ -124,10 +124,7 @@ function changesIn(its: readonly RunRow[]): ChangeCounts {
   return { created: sum("created"), changed: sum("changed"), deleted: sum("deleted") };
 }
 
-/**
- * Returns what runs changed, as segments of a bar. Objects that an undo created are counted as restored, not as
- * created.
- */
+/** Returns what runs changed, as segments of a bar. Objects that an undo created count as restored, not as created. */
 function sharesIn(its: readonly RunRow[]): readonly Share[] {
   return changeShares(changesIn(its), changesIn(its.filter(({ isUndo }) => isUndo)).created);
 }
@@ -252,9 +249,7 @@ function PerHour() {
   );
 }
 
-/**
- * Shows what the runs of today changed, without what was undone: for each targeting, a line for each kind of change.
- */
+/** Shows what today's runs changed, without what was undone: for each targeting, a line for each kind of change. */
 function ChangedToday() {
   const all = runsOfToday();
   const changed = inEffect(all).filter(({ status, did = NO_CHANGES }) => status === "running" || totalOf(did) > 0);
@@ -286,10 +281,7 @@ function lineOf({ runId, targeting: { _id, name } = {} }: RunRow): string {
   return name === undefined ? runId : (_id ?? name);
 }
 
-/**
- * One kind of change in a targeting, made by one or more runs. `words` describes the change. Without `words`, there is
- * a single run, and its title is shown.
- */
+/** One kind of change in a targeting, by one or more runs. Without `words`, there is one run, whose title is shown. */
 interface Part {
   readonly words?: string;
   readonly runs: readonly RunRow[];
@@ -314,10 +306,7 @@ const KINDS: readonly (readonly [(run: RunRow) => number | undefined, words: str
     [({ how, did }) => (how ? 0 : did?.changed), " changed"],
   ];
 
-/**
- * Returns what several runs changed together, by kind of change. Undos, running runs, and runs that create, rename or
- * delete targetings are listed one by one.
- */
+/** Returns what runs changed together, by kind. Undos, running runs and changes of targetings are listed one by one. */
 function partsOf(its: readonly RunRow[]): readonly Part[] {
   const { summed = [], apart = [] } = Object.groupBy(its, ({ has, status, isUndo }) =>
     isUndo || status === "running" || has === "targetings" ? "apart" : "summed",

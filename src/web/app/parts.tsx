@@ -7,9 +7,7 @@ import { outcome, set } from "./state.ts";
 
 /** The default number of characters after which texts that do not come from this program are cut. */
 const LONGEST = 300;
-/**
- * Characters that are invisible or change the direction of text, such as bidirectional marks and zero-width characters.
- */
+/** Characters that are invisible or change the direction of text, such as zero-width and bidirectional ones. */
 const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
 /**
@@ -64,10 +62,7 @@ export function useSteady<Row>(rows: readonly Row[], keyOf: (row: Row) => string
 /** Attributes of elements that scroll, so that the keyboard can reach them. */
 export const SCROLLS = { tabIndex: 0 } as const;
 
-/**
- * Shows a table in a frame that can be scrolled with the keyboard. The caption is visible only with `isTitled`;
- * otherwise only screen readers read it.
- */
+/** Shows a table that can be scrolled with the keyboard. Without `isTitled`, only screen readers read its caption. */
 export function Table(table: {
   readonly caption: string;
   readonly isTitled?: true;
@@ -176,9 +171,7 @@ export function Steps(steps: {
 
 // Components that several views use. Their CSS classes are in parts.css.
 
-/**
- * Colours by meaning. Green: done. Red: deleted or dropped (`deleted`), or failed (`bad`). Amber: waiting or unknown.
- */
+/** Colours by meaning. Green: done. Red: deleted or dropped (`deleted`), failed (`bad`). Amber: waiting or unknown. */
 export type Tone = "good" | "warn" | "bad" | "deleted" | "idle";
 
 /** Shows a word on a coloured background. */
@@ -194,10 +187,7 @@ export interface Share {
   readonly of: string;
 }
 
-/**
- * Shows a bar that is divided into segments. If they add up to less than `total`, the rest stays empty. The label
- * contains the numbers for screen readers.
- */
+/** Shows a bar of segments. If they add up to less than `total`, the rest is empty. Screen readers get the numbers. */
 export function Bar(bar: { readonly shares: readonly Share[]; readonly label: string; readonly total?: number }) {
   const { shares, label, total: whole = shares.reduce((sum, { count }) => sum + count, 0) } = bar;
   return (
@@ -339,10 +329,7 @@ export function Copy({ of, name = "copy" }: { readonly of: string; readonly name
   );
 }
 
-/**
- * Copies a text to the clipboard. Without HTTPS, browsers do not offer the clipboard to scripts, so the text is then
- * copied from a temporary field.
- */
+/** Copies a text to the clipboard. Without HTTPS, scripts have no clipboard, so it is copied from a temporary field. */
 export async function copyText(text: string): Promise<void> {
   try {
     if (navigator.clipboard === undefined) copyFromField(text);

@@ -39,10 +39,7 @@ export function clockWords(at: number, to: keyof typeof CLOCKS, from: number): s
   return `${isSameDay ? "" : `${DAY.format(at)}, `}${CLOCKS[to].format(at)}`;
 }
 
-/**
- * Returns the date of a time in the person's time zone, in the form that the page's addresses contain: `2026-05-10`.
- * Empty if the time is NaN.
- */
+/** Returns the date of a time in the person's time zone, as in the page's addresses: `2026-05-10`. Empty for NaN. */
 export function dateOf(at: number): string {
   return Number.isNaN(at) ? "" : DATE.format(at);
 }
@@ -86,10 +83,7 @@ export function percent(count: number, whole: number): string {
   return `${share < 100 ? Math.min(99, Math.round(share)) : 100} %`;
 }
 
-/**
- * Compares two texts word by word. Returns three parts of `text`: the beginning that both have, the part that differs,
- * and the end that both have.
- */
+/** Compares two texts word by word. Returns `text` in parts: the common beginning, what differs, and the common end. */
 export function diffWords(text: string, other: string) {
   const [words, others] = [text.split(/(?<= )/), other.split(/(?<= )/)];
   let first = 0;

@@ -96,10 +96,7 @@ export function Attention() {
 
 const keyOf = ({ key }: OpenProblem): string | number => key;
 
-/**
- * Returns an ID by which a dismissed cause is recognized. The ID that the sandbox gives the cause is not used, because
- * it changes after a reset.
- */
+/** Returns an ID by which a dismissed cause is recognized. The sandbox's ID of the cause changes after a reset. */
 function idOf({ name, verdict, cause }: EventCause): string {
   return JSON.stringify([name, verdict, cause]);
 }
@@ -224,10 +221,7 @@ function EventItem({ of: { name, count, total, causes } }: { readonly of: EventP
   );
 }
 
-/**
- * Describes what is wrong with a run; undefined if nothing is. `held`: how many of its failed events were deliberately
- * not sent.
- */
+/** Describes what is wrong with a run, if anything is. `held`: how many failed events were deliberately not sent. */
 function problemOf({ actions, counts, fileName, noun, status }: RunRow, held = 0): string | undefined {
   const { failed, unknown, notApplied, items } = counts;
   const many = (count: number): string => counted(count, noun);

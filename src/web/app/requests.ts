@@ -122,10 +122,7 @@ export async function logOut(): Promise<void> {
 /** The requests of buttons that are in progress. Pressing such a button again has no effect. */
 const underWay = new Set<string>();
 
-/**
- * Sends the request of a button. Shows `done` after success, otherwise the error. Undefined if the request failed or is
- * already in progress.
- */
+/** Sends the request of a button, and shows `done` or the error. Undefined if it failed or is already in progress. */
 export async function act<Data>(path: string, body: unknown, done: string): Promise<Data | undefined> {
   const asked = path + JSON.stringify(body);
   if (underWay.has(asked)) return undefined;
@@ -183,10 +180,7 @@ function messageOf(data: unknown, status: number): string {
 // The token of the session is stored in this browser tab. It is not in a cookie, because the browser would send a
 // cookie to other ports of the host, too. It is never part of an address.
 
-/**
- * The keys in the storage of the tab: the session's token, the state of a login, and the view in which the login
- * started.
- */
+/** The keys in the storage of the tab: the session's token, the state of a login, and the view before the login. */
 const SESSION = "session";
 const LOGIN = "login";
 const PLACE = "place";
@@ -219,10 +213,7 @@ export function popLogin(what: typeof LOGIN | typeof PLACE): string {
   return stored;
 }
 
-/**
- * The pause before the details of a run are read again, in milliseconds, so that several quick changes of a running run
- * cause only one read.
- */
+/** The pause before the details of a run are read again, in milliseconds, so that quick changes cause only one read. */
 const DETAILS_AFTER_MS = 300;
 
 /** Reads the details of a run, and again after each change of its row. `isAbsent`: the server has no such run. */
@@ -252,10 +243,7 @@ const DONE = {
   resume: "The run is being resumed",
 } as const;
 
-/**
- * Executes the action of a button of a run, and shows the result. If the action plans an undo, opens the planned run,
- * which needs approval.
- */
+/** Executes the action of a button of a run and shows the result. Opens a planned undo, which needs approval. */
 export async function actOnRun(run: RunRow, action: RunAction, typed?: string): Promise<void> {
   const { runId, waiting } = run;
   const said = { ...(waiting && { digest: waiting.digest }), ...(waiting?.typed !== undefined && { typed }) };

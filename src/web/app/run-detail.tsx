@@ -323,10 +323,7 @@ function Files({ detail: { run, downloads } }: { readonly detail: RunDetail }) {
   );
 }
 
-/**
- * Shows a link that saves a file. A plain link does not work, because the request must contain the token of the
- * session.
- */
+/** Shows a link that saves a file. A plain link does not work: the request must contain the token of the session. */
 function Download({ path, name }: { readonly path: string; readonly name: string }) {
   const download = (event: Event): void => {
     event.preventDefault();

@@ -103,10 +103,7 @@ export function FirstReason({ run }: { readonly run: RunRow }) {
   );
 }
 
-/**
- * Shows a cause and its positions in one line. When it is opened, it shows the first wrong values and the whole
- * message.
- */
+/** Shows a cause and its positions in one line. When opened, it shows the first wrong values and the whole message. */
 function Reason(shown: CauseProps) {
   const { count, message, remedy, examples, areAll, cause } = shown.of;
   return (

@@ -22,9 +22,7 @@ const detail = signal<RunDetail | undefined>(undefined);
 const said = signal("Working on it…");
 /** The secret that is sent with the person's decision. It works once, for one run. */
 const decision = signal<{ readonly runId: string; readonly secret: string } | undefined>(undefined);
-/**
- * Whether a decision is being sent. Until it is answered, further decisions are ignored, but the run can be cancelled.
- */
+/** Whether a decision is being sent. Until it is answered, the run can only be cancelled. */
 let isDeciding = false;
 let isOver = false;
 
@@ -54,9 +52,7 @@ export async function startView(): Promise<void> {
   });
 }
 
-/**
- * Takes the run from a tool result. Its type is not checked, because the view and the server are of the same version.
- */
+/** Takes the run from a tool result. Its type is not checked: the view and the server are of the same version. */
 function take({ _meta = {}, content = [] }: ToolResult): void {
   const held: Held = _meta;
   const { "targeting-mcp/run": run, "targeting-mcp/decision": given } = held;
@@ -120,10 +116,7 @@ const decide: Decide = async ({ runId }, action) => {
   await follow();
 };
 
-/**
- * Shows what a run does: the action, its size, the names, what can be undone, and the buttons. All of it must fit into
- * a height of 300 pixels.
- */
+/** Shows what a run does, within 300 pixels of height: action, size, names, what can be undone, and the buttons. */
 function RunView() {
   const [run, known] = [shownRun.value, detail.value];
   if (run === undefined || known === undefined) {

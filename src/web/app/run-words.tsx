@@ -102,10 +102,7 @@ export function NothingYet() {
   );
 }
 
-/**
- * Shows in a list who requested a run: the authenticated caller. For a run of this computer, shows the name of the
- * client in quotation marks instead.
- */
+/** Shows who requested a run: the authenticated caller or, on this computer, the client's name in quotation marks. */
 export function ShortRequester({ run: { caller = "", client, requestedBy } }: { readonly run: RunRow }) {
   if (requestedBy !== undefined) return <Text of={requestedBy} most={80} />;
   if (client === undefined || !isLocal(caller)) return <Text of={callerWords(caller)} most={80} />;
@@ -116,10 +113,7 @@ export function ShortRequester({ run: { caller = "", client, requestedBy } }: { 
   );
 }
 
-/**
- * Shows who requested a run: the authenticated caller, and in quotation marks the name by which the client calls
- * itself.
- */
+/** Shows who requested a run: the authenticated caller and, in quotation marks, the client's own name for itself. */
 export function Requester({ run }: { readonly run: RunRow }) {
   const { caller = "", client, requestedBy } = run;
   if (requestedBy !== undefined) {
@@ -168,9 +162,7 @@ export function totalOf({ created, changed, deleted }: ChangeCounts): number {
   return created + changed + deleted;
 }
 
-/**
- * Returns counts of changes as segments of a bar. `restored`: how many of the created objects were created by an undo.
- */
+/** Returns counts of changes as segments of a bar. `restored`: how many of the created objects an undo has created. */
 export function changeShares({ created, changed, deleted }: ChangeCounts, restored = 0): readonly Share[] {
   return [
     { tone: "created", count: created - restored, of: "created" },

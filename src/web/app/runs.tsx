@@ -7,9 +7,7 @@ import { OneRun } from "./run-detail.tsx";
 import { NothingYet, Progress, ShortRequester, Status, statusWords, Title } from "./run-words.tsx";
 import { MAX_ROWS, narrows, route, runList, set, timeOf } from "./state.ts";
 
-/**
- * Shows all runs. If the address contains a day, shows the runs of that day; if it contains a run ID, shows that run.
- */
+/** Shows all runs or, depending on the address, the runs of a day or one run. */
 export function Runs() {
   const { id } = route.value;
   const isDay = id === undefined || id === dateOf(Date.parse(`${id}T00:00`));

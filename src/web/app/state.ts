@@ -23,10 +23,7 @@ export function narrows<Value>(filter: { value: Value }, from: { value: number }
 }
 
 export const link = signal<Link>({ is: "waiting" });
-/**
- * Whether the server answers. If it does not, the page lets nobody decide. A view in a host has no connection of its
- * own and always counts as connected.
- */
+/** Whether the server answers. If not, nobody can decide. A view in a host always counts as connected. */
 export const isConnected = computed(() => link.value.is !== "lost" && link.value.is !== "ended");
 export const hasEnded = computed(() => link.value.is === "ended");
 /** Whether the sandbox can be changed: the server is connected, and the sandbox answers it. */
@@ -49,10 +46,7 @@ export const waitingRuns = computed(() =>
   runList.value.filter(({ status, waiting }) => status === "needs_confirmation" && waiting !== undefined),
 );
 
-/**
- * The runs that wait for the person's decision, as all views count them. Runs that can no longer be approved do not
- * count.
- */
+/** The runs that wait for the person's decision, as all views count them. They can still be approved. */
 export const openRuns = computed(() => waitingRuns.value.filter((run) => !isBlocked(run)));
 
 /** Returns whether a waiting run can no longer be approved, because something has changed or its server has ended. */
@@ -76,9 +70,7 @@ export const metrics = signal<EventFigures>({
   unknownNames: [],
 });
 export const clockAhead = signal(0);
-/**
- * Increases when the sandbox numbers its events again or removes them, so that the details of an event are read again.
- */
+/** Increases when the sandbox removes or renumbers its events, so that the details of an event are read again. */
 export const eventsAge = signal(0);
 /** The sandbox whose events, targetings and faults are shown; undefined until it has answered. */
 export const sandbox = signal<SandboxMessage | undefined>(undefined);
@@ -108,10 +100,7 @@ addEventListener("hashchange", () => {
   carried = "";
 });
 
-/**
- * Returns the part of the address on which the scroll position depends. Choosing another event or approval keeps the
- * position.
- */
+/** Returns the part of the address on which the scroll position depends: not the chosen event or approval. */
 function placeOf(address: string): string {
   return address.replace(/(?<=^#\/events).*|(?<=^#\/approvals\/).*/, "");
 }
@@ -134,9 +123,7 @@ export const route = computed(() => {
   return { view, id: id || undefined };
 });
 
-/**
- * The minimum time between two announcements to screen readers, in milliseconds. Counts may change many times a second.
- */
+/** The minimum milliseconds between two announcements to screen readers. Counts may change many times a second. */
 const EVERY_MS = 2000;
 
 const counts = computed(() => {

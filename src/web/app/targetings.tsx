@@ -148,10 +148,7 @@ function isChosen({ targeting, option }: Chosen): boolean {
 
 type Times = Pick<TargetingRow, "createdAt" | "changedAt">;
 
-/**
- * Marks an object that was changed recently. If it was created today, it is marked as created, even if it was changed
- * later.
- */
+/** Marks a recently changed object. One that was created today is marked as created, even if it was changed later. */
 function Changed({ at: { createdAt = 0, changedAt = 0 } }: { readonly at: Times }) {
   const here = (at: number): number => Math.min(at - clockAhead.value, now.value);
   if (now.value - here(changedAt) > MARKED_MS) return null;
