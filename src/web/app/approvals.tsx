@@ -1,7 +1,7 @@
-import { type Signal, useSignal } from "@preact/signals";
+import { useSignal } from "@preact/signals";
 import { Fragment } from "preact";
 import { useRef, useState } from "preact/hooks";
-import type { ChangeList, PlanView, RunAction, RunRow, Waiting } from "../wire.ts";
+import type { ChangeList, RunAction, RunRow, Waiting } from "../wire.ts";
 import { Changes, Differences } from "./changes.tsx";
 import { hasKinds, Part, Size, Unsent } from "./effect-part.tsx";
 import { DecisionButtons, Guarded } from "./guarded.tsx";
@@ -152,11 +152,8 @@ const PLANS: ReadonlySet<string> = new Set(["apply_plan", "plan_targeting", "und
 /** Shows everything that a person needs to decide on a run. The buttons are always visible. */
 export function Decision({ run, now }: Decided) {
   const { runId, waiting } = run;
-  const list = useSignal<ChangeList | undefined>(undefined);
-  const plan = useDetail(PLANS.has(run.tool) ? runId : undefined).detail?.plan;
   const isWaiting = isUndecided({ now });
   const isOpen = isWaiting && !isBlocked(run);
-  const isRead = list.value !== undefined && !list.value.isReading;
   return (
     <section class="pane" aria-labelledby={`run-${runId}`}>
       <a class="back small" href="#/approvals">
@@ -173,9 +170,7 @@ export function Decision({ run, now }: Decided) {
         </div>
       )}
       {!isWaiting && <Outcome run={run} now={now} />}
-      {isWaiting && waiting !== undefined && (
-        <Effect run={run} waiting={waiting} plan={plan} list={list} isRead={isRead} isOpen={isOpen} />
-      )}
+      {isWaiting && waiting !== undefined && <Effect run={run} waiting={waiting} isOpen={isOpen} />}
     </section>
   );
 }
@@ -192,22 +187,18 @@ function Request({ run }: { readonly run: RunRow }) {
   );
 }
 
-/** Shows what a run would do, with the buttons. */
-function Effect({ run, waiting, plan, list, isRead, isOpen }: EffectProps) {
+/** Shows what a run would do, with the buttons. `isOpen`: it can be approved. Otherwise only the changes are shown. */
+function Effect(effect: { readonly run: RunRow; readonly waiting: Waiting; readonly isOpen: boolean }) {
+  const { run, waiting, isOpen } = effect;
   const { runId } = run;
+  const list = useSignal<ChangeList | undefined>(undefined);
+  const plan = useDetail(PLANS.has(run.tool) ? runId : undefined).detail?.plan;
+  const isRead = list.value !== undefined && !list.value.isReading;
   return (
     <>
       {isOpen && <Summary run={run} waiting={waiting} list={list.value} isRead={isRead} />}
       {plan !== undefined && plan.drift.length + plan.conflicts.length > 0 && <Differences plan={plan} />}
-      <Changes
-        runId={runId}
-        version={`${waiting.digest} ${waiting.effect}`}
-        title="What changes"
-        isWaiting
-        areOnlyDeleted={waiting.counts.created + waiting.counts.changed === 0}
-        isUndo={run.isUndo}
-        shown={list}
-      />
+      <Changes run={run} shown={list} />
       {waiting.parts.map((part, at) => part.isNote && <Part key={part.title} runId={runId} place={at} part={part} />)}
       {isOpen && (
         <p class="quiet small">
@@ -219,34 +210,16 @@ function Effect({ run, waiting, plan, list, isRead, isOpen }: EffectProps) {
   );
 }
 
-interface EffectProps {
-  readonly run: RunRow;
-  readonly waiting: Waiting;
-  readonly plan: PlanView | undefined;
-  readonly list: Signal<ChangeList | undefined>;
-  readonly isRead: boolean;
-  /** Whether the run can be approved. Otherwise only the changes are shown. */
-  readonly isOpen: boolean;
-}
-
 /** Shows the outcome of a run that was decided or has ended: what it changed, or that it changed nothing. */
 function Outcome({ run, now }: Decided) {
-  const { status, updatedAt, counts, did = NO_CHANGES } = now ?? run;
+  const { status, counts, did = NO_CHANGES } = now ?? run;
   const hasEnded = now !== undefined && status !== "running" && status !== "interrupted";
   const isNothing = hasEnded && counts.succeeded + counts.unknown + totalOf(did) === 0;
   return (
     <>
       <Over now={now} isNothing={isNothing} />
       {hasEnded && !(isNothing && status === "cancelled") && <FirstReason run={now} />}
-      {now?.did !== undefined && !isNothing && (
-        <Changes
-          runId={run.runId}
-          version={`${status} ${updatedAt}`}
-          title="Changes"
-          isUndo={run.isUndo}
-          isRunning={status === "running"}
-        />
-      )}
+      {now?.did !== undefined && !isNothing && <Changes run={now} />}
     </>
   );
 }
@@ -413,9 +386,7 @@ function Confirm({ run, act, typed }: { readonly run: RunRow; readonly act: stri
   );
 }
 
-interface FootProps extends Pick<SummaryProps, "waiting" | "isRead"> {
-  readonly run: RunRow;
-}
+type FootProps = Omit<SummaryProps, "list">;
 
 function Foot({ run, waiting, isRead }: FootProps) {
   const typed = useSignal("");

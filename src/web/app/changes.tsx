@@ -1,10 +1,11 @@
 import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
 import { Fragment } from "preact";
 import { PAGE_ROWS } from "../list-page.ts";
-import type { ChangeList, ChangeRow, ChangeSide, PlanDifference, PlanView, ShownValue } from "../wire.ts";
+import type { ChangeList, ChangeRow, ChangeSide, PlanDifference, PlanView, RunRow, ShownValue } from "../wire.ts";
 import { Filters, SCROLLS, Search, Sentences, Steps, Table, Text } from "./parts.tsx";
 import { counted, diffWords, number, wholeWords } from "./plain-words.ts";
 import { runPath, SEARCH_AFTER_MS, save, useRead } from "./requests.ts";
+import { totalOf } from "./run-words.tsx";
 import { narrows, set } from "./state.ts";
 
 /** The number of rows that are shown at first. */
@@ -20,13 +21,17 @@ const ITSELF = "(targeting)";
 type Kind = "" | ChangeRow["kind"];
 
 /** Shows the changes of a run, each before and after, in the targeting's order, with pages and a search. */
-export function Changes({ runId, version, title, isRunning, isWaiting, areOnlyDeleted, isUndo, shown }: ChangesProps) {
+export function Changes({ run, shown }: ChangesProps) {
+  const { runId, status, updatedAt, isUndo } = run;
+  const waiting = status === "needs_confirmation" ? run.waiting : undefined;
+  const isRunning = status === "running";
+  const version = waiting ? `${waiting.digest} ${waiting.effect}` : `${status} ${isRunning ? "" : updatedAt}`;
   const search = useSignal("");
   const kind = useSignal<Kind>("");
   const from = useSignal(0);
   const isOpen = useSignal(false);
   const reads = useSignal(0);
-  const first = areOnlyDeleted ? FIRST_DELETED : FIRST_ROWS;
+  const first = waiting && waiting.counts.deleted === totalOf(waiting.counts) ? FIRST_DELETED : FIRST_ROWS;
   const limit = String(isOpen.value ? PAGE_ROWS : first);
   const query = new URLSearchParams({ search: search.value, kind: kind.value, from: String(from.value), limit });
   const list = useRead<ChangeList>(runPath(runId, `changes?${query}`), {
@@ -44,7 +49,7 @@ export function Changes({ runId, version, title, isRunning, isWaiting, areOnlyDe
   if (list.value === undefined) return <p class="quiet">Reading the changes…</p>;
   const { rows, total, counts, unchanged, freed, findsNames = false, isReading = false } = list.value;
   const isAll = isWhole(list.value, from.value);
-  const all = counts.created + counts.changed + counts.deleted;
+  const all = totalOf(counts);
   const kinds = [...KINDS, isUndo ? RESTORED : CREATED].filter(({ name }) => counts[name] > 0);
   const where = findsNames || isReading ? "names" : "names and Context IDs";
   if (all === 0) {
@@ -64,7 +69,7 @@ export function Changes({ runId, version, title, isRunning, isWaiting, areOnlyDe
               { name: "", title: "All", count: all },
               ...kinds.map((one) => ({
                 name: one.name,
-                title: isWaiting ? one.act : one.title,
+                title: waiting ? one.act : one.title,
                 count: counts[one.name],
               })),
             ]}
@@ -79,7 +84,7 @@ export function Changes({ runId, version, title, isRunning, isWaiting, areOnlyDe
           )}
         </span>
       </div>
-      <ChangeTable rows={rows} title={title} isWaiting={isWaiting} {...(isAll && { unchanged, freed })} />
+      <ChangeTable rows={rows} isWaiting={waiting !== undefined} {...(isAll && { unchanged, freed })} />
       {total === 0 && <p>No {findsNames || isReading ? "name" : "name or Context ID"} matches.</p>}
       {isReading && <p class="quiet small">The Context IDs are being read…</p>}
       {findsNames && <p class="quiet small">Not all Context IDs are known here, so only names are searched.</p>}
@@ -97,18 +102,7 @@ export function Changes({ runId, version, title, isRunning, isWaiting, areOnlyDe
 }
 
 interface ChangesProps {
-  readonly runId: string;
-  /** A text that differs after each change of the run, so that the list is then read again. */
-  readonly version: string;
-  readonly title: string;
-  /** Whether the run is running. Its changes are not known until it has ended. */
-  readonly isRunning?: boolean;
-  /** Whether the run waits for an approval. */
-  readonly isWaiting?: boolean;
-  /** Whether the run waits and only deletes. */
-  readonly areOnlyDeleted?: boolean;
-  /** Whether the run undoes another one. Objects that it creates are then shown as restored. */
-  readonly isUndo?: boolean | undefined;
+  readonly run: RunRow;
   /** Set by this component to the list that it shows, which other components need. Undefined until it has been read. */
   readonly shown?: Signal<ChangeList | undefined>;
 }
@@ -122,14 +116,15 @@ const RESTORED = { name: "created", title: "Restored", act: "Restore" } as const
 
 /** Returns whether the shown rows are the last ones of the complete list, without a filter. */
 function isWhole({ rows, total, counts }: ChangeList, from: number): boolean {
-  return from + rows.length >= total && total === counts.created + counts.changed + counts.deleted;
+  return from + rows.length >= total && total === totalOf(counts);
 }
 
 /**
  * Shows changes as a table with columns for the state before and after. Each group has a heading row. The last line has
  * the number of unchanged options.
  */
-function ChangeTable({ rows, title, unchanged, freed, isWaiting = false }: TableProps) {
+function ChangeTable({ rows, unchanged, freed, isWaiting }: TableProps) {
+  const title = isWaiting ? "What changes" : "Changes";
   const hasOneSide = rows.every(({ after }) => after === undefined) || rows.every(({ before }) => before === undefined);
   let group: string | null | undefined;
   const hasGroups = rows.some((row) => typeof row.group === "string");
@@ -185,8 +180,7 @@ function ChangeTable({ rows, title, unchanged, freed, isWaiting = false }: Table
 }
 
 interface TableProps extends Pick<ChangeList, "rows" | "unchanged" | "freed"> {
-  readonly title: string;
-  readonly isWaiting: boolean | undefined;
+  readonly isWaiting: boolean;
 }
 
 /** Names the sub-options that move to the top level because their group is deleted. */
@@ -379,15 +373,8 @@ function SideIds({ side, isUnderHead }: { readonly side: ChangeSide; readonly is
 }
 
 /** Shows a name in which only the words that differ from another name are marked. */
-function Marked({
-  name,
-  other,
-  as: Tag,
-}: {
-  readonly name: string;
-  readonly other: string;
-  readonly as: "ins" | "del";
-}) {
+function Marked(marked: { readonly name: string; readonly other: string; readonly as: "ins" | "del" }) {
+  const { name, other, as: Tag } = marked;
   const { before, middle, after } = diffWords(name, other);
   return (
     <>

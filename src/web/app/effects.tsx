@@ -1,4 +1,4 @@
-import type { ChangeList, ChangeRow, EffectPart, FailureRow, PlanView, RunDetail, RunRow, Waiting } from "../wire.ts";
+import type { ChangeList, ChangeRow, EffectPart, PlanView, RunDetail, Waiting } from "../wire.ts";
 import { signOf } from "./changes.tsx";
 import { Bar, Text } from "./parts.tsx";
 import { counted, number, percent, wholeWords } from "./plain-words.ts";
@@ -8,10 +8,10 @@ import { Kinds, Progress, totalOf } from "./run-words.tsx";
 const MAX_FAILURES = 20;
 
 /** Shows what an approval would change: the size, the names, what cannot be restored, and what can be undone. */
-export function Effects({ run: { waiting, isUndo }, detail }: { readonly run: RunRow; readonly detail: RunDetail }) {
+export function Effects({ detail: { run, plan, changes } }: { readonly detail: RunDetail }) {
+  const { waiting, isUndo } = run;
   if (waiting === undefined) return null;
   const { parts, stale, ended, undo, check, stays, also } = waiting;
-  const { plan, changes } = detail;
   return (
     <>
       {ended && (
@@ -206,7 +206,7 @@ function Sides({ from, to }: { readonly from: string; readonly to: string }) {
 const DAY = new Intl.DateTimeFormat("en", { day: "numeric", month: "long" });
 
 /** Shows the result of a run so far: progress, failures, and who decided. */
-export function Done({ run, failures }: { readonly run: RunRow; readonly failures: readonly FailureRow[] }) {
+export function Done({ detail: { run, failures } }: { readonly detail: RunDetail }) {
   const { requests, decided, standsStill, undoUntil } = run;
   const shown = run.isDeclined ? [] : failures.slice(0, MAX_FAILURES);
   return (

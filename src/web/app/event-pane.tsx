@@ -92,13 +92,7 @@ function Detail({ detail }: { readonly detail: EventDetail }) {
 }
 
 /** Shows the problems of an event, each with its fix. */
-function Reasons({
-  problems,
-  isRecorded,
-}: {
-  readonly problems: readonly EventProblem[];
-  readonly isRecorded: boolean;
-}) {
+function Reasons({ problems, isRecorded }: Pick<EventDetail, "problems"> & { readonly isRecorded: boolean }) {
   const deciding = problems.filter(({ isDecisive }) => isDecisive);
   const others = problems.filter(({ isDecisive }) => !isDecisive);
   const sections = [...new Set(deciding.flatMap(({ section = [] }) => section))];

@@ -148,9 +148,7 @@ function Nothing() {
           </>
         )}
       </div>
-      <Pager previous={undefined} next={undefined}>
-        0 of 0 events
-      </Pager>
+      <Pager>0 of 0 events</Pager>
       <Coverage />
     </>
   );

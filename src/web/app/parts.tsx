@@ -121,15 +121,12 @@ export function Sentences({ title, of }: { readonly title?: string; readonly of:
 }
 
 /** Shows buttons for the rows before and after the shown ones. */
-export function Pager({
-  previous,
-  next,
-  children,
-}: {
-  readonly previous: (() => void) | undefined;
-  readonly next: (() => void) | undefined;
+export function Pager(pager: {
+  readonly previous?: (() => void) | undefined;
+  readonly next?: (() => void) | undefined;
   readonly children: ComponentChildren;
 }) {
+  const { previous, next, children } = pager;
   return (
     <p class="pager">
       <span>{children}</span>

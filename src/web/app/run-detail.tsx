@@ -90,17 +90,9 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
       {chosen !== undefined && (
         <Filters label="Parts of the run" areTabs chosen={chosen} choose={(name) => set(tab, name)} of={tabs} />
       )}
-      {chosen === "changes" && (
-        <Changes
-          runId={run.runId}
-          version={`${run.status} ${run.status === "running" ? "" : run.updatedAt}`}
-          title="Changes"
-          isUndo={run.isUndo}
-          isRunning={run.status === "running"}
-        />
-      )}
-      {chosen === "failed" && <Problems detail={known} of="failed" title={failedTitle(counts)} total={failed} />}
-      {chosen === "unknown" && <Problems detail={known} of="unknown" title={OUTCOMES.unknown} total={unknown} />}
+      {chosen === "changes" && <Changes run={run} />}
+      {chosen === "failed" && <Problems run={run} of="failed" title={failedTitle(counts)} />}
+      {chosen === "unknown" && <Problems run={run} of="unknown" title={OUTCOMES.unknown} />}
       {chosen === "others" && plan !== undefined && <Differences plan={plan} />}
       {chosen === "requests" && <Requests run={run} />}
       {chosen === "files" && <Files detail={known} />}

@@ -163,27 +163,22 @@ export function failedTitle({ failed, notApplied, skipped = 0 }: RunRow["counts"
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-interface ProblemsProps {
-  readonly detail: RunDetail;
-  readonly of: "failed" | "unknown";
-  readonly title: string;
-  readonly total: number;
-}
-
 /** Shows the rows or items that did not succeed: position, value, problem and suggestion. */
-export function Problems({ detail: { run }, of, title, total }: ProblemsProps) {
+export function Problems(list: { readonly run: RunRow; readonly of: "failed" | "unknown"; readonly title: string }) {
+  const { run, of, title } = list;
   const from = useSignal(0);
-  const list = useRead<ProblemList>(runPath(run.runId, `failures?of=${of}&from=${from.value}`), {
-    version: `${run.status} ${total}`,
-  });
-  if (list.value === undefined) return <p class="quiet">Reading the list…</p>;
+  const path = runPath(run.runId, `failures?of=${of}&from=${from.value}`);
+  const { failed, notApplied, skipped, unknown } = run.counts;
+  const version = [run.status, failed, notApplied, skipped, unknown].join();
+  const { value: page } = useRead<ProblemList>(path, { version });
+  if (page === undefined) return <p class="quiet">Reading the list…</p>;
   // The column heading is the noun of the positions: a line of a file, or an item of the call.
-  const [noun = ""] = list.value.rows[0]?.place.replace(/^item/, run.noun).split(" ") ?? [];
+  const [noun = ""] = page.rows[0]?.place.replace(/^item/, run.noun).split(" ") ?? [];
   const head = noun.charAt(0).toUpperCase() + noun.slice(1);
   return (
     <>
       <Table caption={title} heads={[head || "Row", "Value", "Problem", "Suggestion"]} className="problem-rows stacks">
-        {list.value.rows.map(({ place, value, problem, suggestion, outcome: how }, at) => (
+        {page.rows.map(({ place, value, problem, suggestion, outcome: how }, at) => (
           <tr key={at}>
             <th scope="row">
               {place.replace(/^item/, run.noun)}
@@ -203,7 +198,7 @@ export function Problems({ detail: { run }, of, title, total }: ProblemsProps) {
           </tr>
         ))}
       </Table>
-      <Steps from={from} total={list.value.total} rows={PAGE_ROWS} of="rows" />
+      <Steps from={from} total={page.total} rows={PAGE_ROWS} of="rows" />
     </>
   );
 }

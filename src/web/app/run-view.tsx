@@ -27,12 +27,13 @@ let isDeciding = false;
 let isOver = false;
 
 /** The run to show, with only the actions that are possible in this view. */
-const shownRun = computed(() => {
-  const run = detail.value?.run;
-  const mayDecide = decision.value?.runId === run?.runId;
-  return run && { ...run, actions: run.actions.filter((one) => one === "cancel" || (mayDecide && DECIDES[one])) };
+const shown = computed(() => {
+  if (detail.value === undefined) return undefined;
+  const { run } = detail.value;
+  const actions: readonly RunAction[] =
+    decision.value?.runId === run.runId ? ["cancel", "approve", "decline"] : ["cancel"];
+  return { ...detail.value, run: { ...run, actions: run.actions.filter((one) => actions.includes(one)) } };
 });
-const DECIDES: Readonly<Record<string, boolean>> = { approve: true, decline: true };
 
 /** Connects to the host, and shows the run of each tool result until the host closes the view. */
 export async function startView(): Promise<void> {
@@ -118,8 +119,8 @@ const decide: Decide = async ({ runId }, action) => {
 
 /** Shows what a run does, within 300 pixels of height: action, size, names, what can be undone, and the buttons. */
 function RunView() {
-  const [run, known] = [shownRun.value, detail.value];
-  if (run === undefined || known === undefined) {
+  const known = shown.value;
+  if (known === undefined) {
     return (
       <main class="view">
         <h1 class="spoken">Run</h1>
@@ -129,6 +130,7 @@ function RunView() {
       </main>
     );
   }
+  const { run } = known;
   const isWaiting = run.status === "needs_confirmation";
   return (
     <main class="view">
@@ -153,26 +155,18 @@ function RunView() {
         <p class="small status" aria-live="polite">
           {outcome}
         </p>
-        <Body run={run} known={known} isWaiting={isWaiting} />
+        <Body detail={known} />
       </section>
       <ActButtons run={run} decide={decide} />
     </main>
   );
 }
 
-function Body({
-  run,
-  known,
-  isWaiting,
-}: {
-  readonly run: RunRow;
-  readonly known: RunDetail;
-  readonly isWaiting: boolean;
-}) {
-  if (isWaiting) return <Effects run={run} detail={known} />;
-  if (run.status === "planned")
-    return known.plan && <PlanRows plan={known.plan} changes={known.changes} isUndo={run.isUndo} />;
-  return <Done run={run} failures={known.failures} />;
+function Body({ detail }: { readonly detail: RunDetail }) {
+  const { run, plan, changes } = detail;
+  if (run.status === "needs_confirmation") return <Effects detail={detail} />;
+  if (run.status === "planned") return plan && <PlanRows plan={plan} changes={changes} isUndo={run.isUndo} />;
+  return <Done detail={detail} />;
 }
 
 type Decide = (run: RunRow, action: RunAction) => void;
