@@ -224,3 +224,19 @@ test("a question about a deletion says which options are in a group", async () =
   expect(planned).toMatch(/"Plain" \(\w{26}\): no Context IDs$/m);
   expect(planned).toMatch(/"Inside" \(\w{26}\): sub-option with no Context IDs$/m);
 });
+
+test("a dry run also counts the renames to a name that a failed rename does not free", async () => {
+  const session = await startSession();
+  const options = [{ name: "Shoes", children: [{ name: "Boots" }] }, { name: "Hats" }, { name: "Caps" }];
+  await session.client.callTool("create_targetings", { items: [{ name: "Not freed", options }] });
+  const items = [
+    { currentName: "Caps", name: "Hats" },
+    { currentName: "Hats", name: "Boots" },
+    { currentName: "Boots", name: "Sandals", parent: null },
+  ];
+  const call = { targetingName: "Not freed", items };
+  const planned = textOf(await session.client.callTool("update_options", { ...call, dryRun: true }));
+  expect(planned).toContain("Would change no option; 3 would fail.");
+  const done = textOf(await session.client.callTool("update_options", call));
+  expect(done).toContain("3 failed");
+});

@@ -183,18 +183,40 @@ async function predictUpdates(steps: readonly StepOf<"updateOptions">[], context
   });
   const renamed = new Set(updates.filter(isRename).map(({ option }) => option._id));
   const emptying = await lastMoves(updates, context);
-  const refused = await mapConcurrently(updates, async (update) => {
+  const refused = await mapConcurrently(updates, async (update): Promise<Refused | undefined> => {
     const reason =
       emptying.get(update) ??
       (await badChange(update, renamed, context)) ??
       (update.step.after ? undefined : await tooMany(update, context));
-    return reason && { step: update.step, reason };
+    return reason && { ...update, reason };
   });
   const gone = steps.flatMap((step) => {
     const error = missing.get(targetOf(step) ?? "");
     return error === undefined ? [] : [{ step, reason: requestReason("updateOptions", error) }];
   });
-  return [...gone, ...refused].flatMap(({ step, reason }) => failedStep(step, reason));
+  return [...gone, ...withNotFreed(refused, updates)].flatMap(({ step, reason }) => failedStep(step, reason));
+}
+
+interface Refused extends Update {
+  readonly reason: Reason;
+}
+
+/** Adds the renames to names that are not free, since the renames of the options that have them would fail. */
+function withNotFreed(refused: readonly Refused[], updates: readonly Update[]): readonly Refused[] {
+  const all = [...refused];
+  const failing = new Set(refused.map(({ step }) => step));
+  const keyOf = ({ targeting }: OptionRecord, name = "") => `${targeting} ${name}`;
+  const renames = new Map(updates.filter(isRename).map((to) => [keyOf(to.option, to.step.item.name), to]));
+  // The loop also visits the elements that it adds.
+  for (const update of all) {
+    const { option } = update;
+    const next = isRename(update) ? renames.get(keyOf(option, option.name)) : undefined;
+    if (next === undefined || failing.has(next.step)) continue;
+    failing.add(next.step);
+    const reason = refusal(next.step, "TARGETING_CATEGORY_NAME_DUPLICATE", { existingIds: [option._id] });
+    all.push({ ...next, reason });
+  }
+  return all;
 }
 
 /**
