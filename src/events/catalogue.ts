@@ -115,7 +115,7 @@ export function deriveVerdict(findings: readonly Finding[]): Validation {
   if (findings.length === 0) return PLAIN;
   const ordered = findings.toSorted((one, other) => strength(other.rule) - strength(one.rule));
   const verdict = PRECEDENCE[Math.max(0, strength(ordered[0]?.rule))] ?? "recorded";
-  const bases = ordered.filter(({ rule }) => verdictOf(rule) === verdict).map(({ basis }) => basis);
+  const bases = ordered.filter(({ rule }) => verdictOfRule(rule) === verdict).map(({ basis }) => basis);
   return { verdict, basis: basisOf(verdict, bases), findings: ordered };
 }
 
@@ -128,12 +128,12 @@ function basisOf(verdict: Verdict, bases: readonly RuleBasis[]): RuleBasis {
   return bases.find((basis) => basis === "documented") ?? bases[0] ?? "documented";
 }
 
-function verdictOf(name: RuleName): Verdict | undefined {
+export function verdictOfRule(name: RuleName): Verdict | undefined {
   const rule: Rule = RULES[name];
   return rule.verdict;
 }
 
 function strength(name: RuleName | undefined): number {
-  const verdict = name === undefined ? undefined : verdictOf(name);
+  const verdict = name === undefined ? undefined : verdictOfRule(name);
   return verdict === undefined ? -1 : PRECEDENCE.indexOf(verdict);
 }

@@ -108,6 +108,20 @@ test("a missing field is one cause, with each way to fix it and its events", asy
   expect(text).toContain("4 items (1-4)");
 });
 
+test("all missing fields of an event are named at once", async () => {
+  const { context } = await eventTools();
+  const events = [
+    { uid: "u", eventName: "add_to_cart" },
+    { uid: "u", eventName: "add_to_cart", item_id: "i" },
+  ];
+  const { structured } = await answerOf(trackEvents, { events }, context);
+  const [all, rest] = [
+    { count: 1, remedy: 'Add "item_id"; add "price"; add "quantity".' },
+    { count: 1, remedy: 'Add "price"; add "quantity".' },
+  ];
+  expect(structured.failures).toMatchObject([all, rest]);
+});
+
 test("autocorrect says of each event that it could not correct why", async () => {
   const { context } = await eventTools();
   const events = [

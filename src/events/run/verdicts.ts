@@ -4,7 +4,7 @@ import { isJsonObject } from "../../platform/json.ts";
 import type { Reason } from "../../runs/outcome.ts";
 import type { Prediction } from "../../runs/report.ts";
 import { EVENT_MESSAGES } from "../../spec/events.ts";
-import type { Finding, RuleBasis, Validation, Verdict } from "../catalogue.ts";
+import { type Finding, type RuleBasis, type Validation, type Verdict, verdictOfRule } from "../catalogue.ts";
 import { type Uncorrected, whyUncorrected } from "../spelling.ts";
 
 export interface EventVerdict {
@@ -225,16 +225,31 @@ export function eventReason({
   const dropped = predicted.verdict === "ignored" ? "EVENT_IGNORED" : "EVENT_REJECTED";
   const code: EventCode = reason === "refused" ? dropped : CODES[reason];
   const why = uncorrected === undefined ? {} : { uncorrected };
+  const deciding = decidingOf(predicted.findings);
   const found = first && {
-    rule: ruleAt(first),
+    rule: deciding.map(ruleAt).join(", "),
     section: first.section,
-    finding: first.message,
-    fix: first.fix,
+    finding: deciding.map(({ message }) => message).join("; "),
+    fix: deciding.map(({ fix }) => fix).join("; "),
     ...why,
   };
   const detail = (found ?? problem) && { ...found, ...problem };
   return { code, ...(statusCode !== undefined && { statusCode }), ...(detail && { detail }) };
 }
+
+/** Returns the findings because of which an event is not recorded, one of each kind, or else the first finding. */
+function decidingOf(findings: readonly Finding[]): readonly Finding[] {
+  const kinds = new Map<string, Finding>();
+  for (const found of findings) {
+    const verdict = verdictOfRule(found.rule);
+    const isDropped = verdict === "ignored" || verdict === "rejected";
+    if (kinds.size === 0 || (isDropped && !kinds.has(ruleAt(found)))) kinds.set(ruleAt(found), found);
+  }
+  return [...kinds.values()].slice(0, DECIDING_SHOWN);
+}
+
+/** The maximum number of causes that are shown for an event. */
+const DECIDING_SHOWN = 10;
 
 /** Adds to the outcome of a refused event why autocorrect did not correct the event. */
 export function withUncorrected(settlement: EventSettlement, event: unknown): EventSettlement {
