@@ -1,6 +1,6 @@
 import { BASES, BASIS_WORDS } from "../events/catalogue.ts";
 import type { contentsOf, SuiteFormat } from "../events/suites/emit.ts";
-import type { CaseResult, SuiteReport } from "../events/suites/run-suite.ts";
+import { type CaseResult, isUnanswered, type SuiteReport } from "../events/suites/run-suite.ts";
 import { type EventSuite, eventsOf } from "../events/suites/suite.ts";
 import { amount, cutText } from "../platform/text.ts";
 import { type Approval, approvalLines, type Effect, effectPart, shortName } from "./approvals.ts";
@@ -151,7 +151,9 @@ function notesOf({ results }: SuiteReport): readonly string[] {
   const uncertain = results.filter(({ status, expected }) => status === "matched" && expected === "uncertain").length;
   const accepted = results.some(({ status, observed }) => status === "unobservable" && observed === "accepted");
   const accept = uncertain === 1 ? "accepts" : "accept";
+  const unanswered = results.filter(isUnanswered).length;
   return [
+    unanswered > 0 && `${amount(unanswered, "case")} got no usable answer, which the JUnit report counts as errors`,
     accepted && "the service answers ok to recorded and to ignored events: only a sandbox shows the difference",
     uncertain > 0 &&
       `${amount(uncertain, "case")} that ended as expected ${accept} any result, because the documents do not state it`,
@@ -177,7 +179,9 @@ export function previewOf(file: string): string {
 const HOW_TO_RUN = {
   json: "run_event_tests takes it as file.",
   vitest: "If vitest is installed and the name ends in .test.ts or .spec.ts, npx vitest run runs it.",
-  playwright: "If @playwright/test is installed and the name ends in .spec.ts, npx playwright test runs it.",
+  playwright:
+    "If @playwright/test is installed and the name ends in .spec.ts, npx playwright test runs it. Set PAGE_URL, and " +
+    "EXPECTED_EVENTS so that a missing event fails.",
   curl: "sh runs it.",
 } as const satisfies Record<SuiteFormat, string>;
 

@@ -65,6 +65,7 @@ describe("running a suite", () => {
   it("can tell nothing of a lost answer, and ends where nothing can be tested", async () => {
     const lost = await run(() => Promise.reject(new AmbiguousError({ operation, reason: "reset" })), {}, one);
     expect(lost.results[0]).toMatchObject({ status: "unobservable", reason: "answerLost" });
+    expect(junitXml(lost, "lost")).toContain('failures="0" errors="1" skipped="0"');
     const rejected = (kind: "tooLarge" | "unauthorized") =>
       run(() => Promise.reject(new RejectedError({ operation, kind, statusCode: 400, route: "POST /event" })), {}, one);
     expect((await rejected("tooLarge")).results[0]).toMatchObject({ reason: "answerNotUnderstood" });

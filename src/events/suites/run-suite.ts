@@ -161,11 +161,12 @@ async function sendPatiently(
   }
 }
 
-/** Returns a report as JUnit XML. Unobservable cases are skipped tests. */
+/** Returns a report as JUnit XML. Cases without a usable answer are errors, other unobservable cases skipped tests. */
 export function junitXml(report: SuiteReport, name: string): string {
   const { cases, mismatched, unobservable, results } = report;
   const time = seconds(results.reduce((sum, { milliseconds }) => sum + milliseconds, 0));
-  const counts = `tests="${cases}" failures="${mismatched}" errors="0" skipped="${unobservable}" time="${time}"`;
+  const errors = results.filter(isUnanswered).length;
+  const counts = `tests="${cases}" failures="${mismatched}" errors="${errors}" skipped="${unobservable - errors}" time="${time}"`;
   return [
     '<?xml version="1.0" encoding="UTF-8"?>',
     `<testsuites ${counts}>`,
@@ -184,10 +185,17 @@ function testCase(result: CaseResult): string {
   return outcome === undefined ? `${head}/>` : `${head}>\n      ${outcome}\n    </testcase>`;
 }
 
-function outcomeOf({ status, expected, basis, observed, reason, finding }: CaseResult): string | undefined {
+/** Returns whether an event of a case got no usable answer, for instance because the service failed. */
+export function isUnanswered({ reason }: Pick<CaseResult, "reason">): boolean {
+  return reason === "answerLost" || reason === "answerNotUnderstood";
+}
+
+function outcomeOf(result: CaseResult): string | undefined {
+  const { status, expected, basis, observed, reason, finding } = result;
   const seen = `${observed ?? reason ?? "nothing"}${finding === undefined ? "" : `: ${finding}`}`;
   const message = escaped(`expected ${expected} (${BASIS_WORDS[basis]}), seen: ${seen}`);
   if (status === "mismatched") return `<failure type="mismatch" message="${message}"/>`;
+  if (isUnanswered(result)) return `<error type="noAnswer" message="${message}"/>`;
   return status === "unobservable" ? `<skipped message="${message}"/>` : undefined;
 }
 
