@@ -203,10 +203,7 @@ function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFai
     return `${fix}. "autocorrect": true corrects misspelt names`;
   }
   if (!hasRejects) return fix;
-  if (isSheet(file) && tool !== "track_events") {
-    return `${fix}. Or save the sheet with results, fix it, and give it as file: ${sheetCall(runId)}`;
-  }
-  return `${fix}. As a file, with reasons: ${rejectsUri(runId)}`;
+  return `${fix}. ${fixedFile(runId, isSheet(file))}`;
 }
 
 /** Returns the calls that show all events of a dry run that would fail, and that save them as a file for correction. */
@@ -220,9 +217,15 @@ export function failedOfDryRun(
       : `all ${thousands(failed)} events that would fail, with their input`;
   const whole = `${what}: ${inputCall(runId)}`;
   if (file === undefined) return whole;
-  return isSheet(file) && maySave
-    ? `${whole}. Or save the sheet with results, fix it, and give it as file: ${sheetCall(runId)}`
-    : `${whole}. As a file, with reasons: ${rejectsUri(runId)}`;
+  return `${whole}. ${maySave ? fixedFile(runId, isSheet(file)) : `As a file, with reasons: ${rejectsUri(runId)}`}`;
+}
+
+/** Returns the call that saves what failed as a file, to fix it there. */
+function fixedFile(runId: string, isOfSheet: boolean): string {
+  const saved = isOfSheet
+    ? sheetCall(runId)
+    : callOf("get_run", { runId, saveTo: `rejects-${runId.slice(-6)}.ndjson` });
+  return `Or save ${isOfSheet ? "the sheet with results" : "what failed, with reasons"}, fix it, and give it as file: ${saved}`;
 }
 
 function theirInput(runId: string, failed: readonly SummarizedFailure[]): string {
