@@ -1,9 +1,9 @@
 import type { StaleField } from "../changes/rows/entries.ts";
 import type { RowLabel, UndoReason, UndoRow } from "../plans/undo-plan.ts";
-import { capitalized, firstOf, thousands } from "../platform/text.ts";
+import { capitalized, firstOf, nameProblemWords, thousands } from "../platform/text.ts";
 import type { Reason } from "../runs/outcome.ts";
 import { LIMITS } from "../spec/limits.ts";
-import { isUlid } from "../spec/names-and-contexts.ts";
+import { isUlid, nameProblem } from "../spec/names-and-contexts.ts";
 import { quoteUntrusted } from "./fence.ts";
 
 export interface Message {
@@ -153,6 +153,58 @@ export function duplicateMessage(detail: Detail): Entry {
       "Use each name once. If each row has one Context ID of the option, give their column the heading Context ID.",
     ),
   };
+}
+
+/** Returns the message for a name that no option, group or targeting has. */
+export function notFoundMessage({ field, of, value, now, near, groups, groupCount, nested }: Detail): Entry {
+  const hasNear = Array.isArray(near) && near.length > 0;
+  if (of === "targetings") {
+    if (now === undefined) {
+      const seen = hasNear ? ` Similar names: ${list(near, 5)}.` : "";
+      const remedy = `Give the targeting's ID (a ULID, shown in the web console).${seen}`;
+      return { message: `this server has seen no targeting named ${text(value)}`, remedy };
+    }
+    const message = `the targeting that was known as ${text(value)} is now named ${text(now)}`;
+    return { message, remedy: "If you mean this targeting, give its ID or its current name." };
+  }
+  const message = `the targeting has no ${field === "parentName" ? "option group" : "option"} named ${text(value)}`;
+  // `detail` contains the groups only if the call can create groups.
+  if (Array.isArray(groups)) {
+    const its = groups.length === 0 ? "" : `Existing groups: ${list(groups, 5, groupCount)}. `;
+    if (nested === "itself") {
+      return {
+        message: "the option names itself as its group",
+        remedy: `${its}Give the name of another group in parentName, or none. If this option is meant to be a group itself, leave its parentName empty.`,
+      };
+    }
+    if (nested === "subOption") {
+      return {
+        message: `${text(value)} is a sub-option here, and groups cannot be inside groups`,
+        remedy: `${its}Give the name of a top-level group instead, or make ${text(value)} a top-level option first, by moving it out of its group.`,
+      };
+    }
+    const problem = typeof value === "string" ? nameProblem(value) : undefined;
+    if (problem !== undefined) {
+      return { message, remedy: `${its}No group can have this name: it ${nameProblemWords(problem)}.` };
+    }
+    return {
+      message,
+      remedy: texts(
+        `${its}To create this group, add to the same call an item or row with its name and type "collection". If you cannot add a row to the file, create the group in a call with items first. A new group needs content, so give it one of the file's sub-options in children. Then send the file again with onExisting "addContexts", because that sub-option now exists.`,
+        `${its}To create this group, add a row with its name and with yes in a column Is Group.`,
+      ),
+    };
+  }
+  const similar = hasNear ? `Similar names: ${list(near, 5)}.` : undefined;
+  if (field === "parentName") {
+    const create = "plan_targeting creates the group and moves options into it, if they are its children in desired.";
+    return { message, remedy: texts(similar ? `${similar} ${create}` : create, similar ?? "Create the group first.") };
+  }
+  const search = texts(
+    "Find the name with list_options and its argument search.",
+    "Look for the name in the web console.",
+  );
+  return { message, remedy: similar ?? search };
 }
 
 /** Returns how many objects exist and how many more fit. Empty if it is unknown how many exist. */

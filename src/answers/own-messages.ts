@@ -15,6 +15,7 @@ import {
   list,
   MORE_PATIENT,
   many,
+  notFoundMessage,
   number,
   onPage,
   ownerUnclearMessage,
@@ -98,53 +99,6 @@ const ITEM_PROBLEMS: Readonly<Record<string, Entry>> = {
   },
 };
 
-function nameNotFound({ field, of, value, now, near, groups, groupCount, nested }: Detail): Entry {
-  const hasNear = Array.isArray(near) && near.length > 0;
-  if (of === "targetings") {
-    if (now === undefined) {
-      const seen = hasNear ? ` Similar names: ${list(near, 5)}.` : "";
-      const remedy = `Give the targeting's ID (a ULID, shown in the web console).${seen}`;
-      return { message: `this server has seen no targeting named ${text(value)}`, remedy };
-    }
-    const message = `the targeting that was known as ${text(value)} is now named ${text(now)}`;
-    return { message, remedy: "If you mean this targeting, give its ID or its current name." };
-  }
-  const message = `the targeting has no ${field === "parentName" ? "option group" : "option"} named ${text(value)}`;
-  // `detail` contains the groups only if the call can create groups.
-  if (Array.isArray(groups)) {
-    const its = groups.length === 0 ? "" : `Existing groups: ${list(groups, 5, groupCount)}. `;
-    if (nested === "itself") {
-      return {
-        message: "the option names itself as its group",
-        remedy: `${its}Give the name of another group in parentName, or none. If this option is meant to be a group itself, leave its parentName empty.`,
-      };
-    }
-    if (nested === "subOption") {
-      return {
-        message: `${text(value)} is a sub-option here, and groups cannot be inside groups`,
-        remedy: `${its}Give the name of a top-level group instead, or make ${text(value)} a top-level option first, by moving it out of its group.`,
-      };
-    }
-    return {
-      message,
-      remedy: texts(
-        `${its}To create this group, add to the same call an item or row with its name and type "collection". If you cannot add a row to the file, create the group in a call with items first. A new group needs content, so give it one of the file's sub-options in children. Then send the file again with onExisting "addContexts", because that sub-option now exists.`,
-        `${its}To create this group, add a row with its name and with yes in a column Is Group.`,
-      ),
-    };
-  }
-  const similar = hasNear ? `Similar names: ${list(near, 5)}.` : undefined;
-  if (field === "parentName") {
-    const create = "plan_targeting creates the group and moves options into it, if they are its children in desired.";
-    return { message, remedy: texts(similar ? `${similar} ${create}` : create, similar ?? "Create the group first.") };
-  }
-  const search = texts(
-    "Find the name with list_options and its argument search.",
-    "Look for the name in the web console.",
-  );
-  return { message, remedy: similar ?? search };
-}
-
 /** Returns the message for a rejection that all requests would get, for example because of a wrong key. */
 function refusal(kind: string): Sentence {
   return (detail, { operation, statusCode }) => {
@@ -210,7 +164,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
       remedy: "Look up in the tool's description which fields can be combined.",
     },
   DUPLICATE_IN_INPUT: duplicateMessage,
-  NAME_NOT_FOUND: nameNotFound,
+  NAME_NOT_FOUND: notFoundMessage,
   NAME_AMBIGUOUS: (detail) =>
     detail.of === "targetings"
       ? {
@@ -449,7 +403,10 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
   },
   rowsDisagree: ({ column }) => ({
     message: `an earlier row about the same option differs in ${String(column)}`,
-    remedy: "Give the same value in every row of an option, or only in its first row.",
+    remedy: texts(
+      'Give the same value in every row of an option, or only in its first row. If the option exists by now, also use onExisting "addContexts".',
+      "Give the same value in every row of an option, or only in its first row. If the option exists by now, ask the agent to add the Context IDs to it.",
+    ),
   }),
   spoilt: ({ index, line }) => ({
     message: aboutEarlier(
