@@ -40,8 +40,8 @@ export const STRICT_REMEDY =
   "be opened (TARGETING_MCP_PAGE), or make the change in the web console.";
 
 export const PAGE_NOT_OPENED_REMEDY =
-  "Ask the person to run targeting-mcp page on this machine, with the settings of this server, and to decide there; " +
-  "or use a client that can ask (elicitation).";
+  "Ask the person to run targeting-mcp page on this machine, with the settings of this server, and to decide there " +
+  "within 24 hours, which get_run without arguments shows; or use a client that can ask (elicitation).";
 
 export const PAGE_NOT_OPENED_HINT = "the approval page was opened for the person, but nobody visited it";
 
