@@ -14,6 +14,7 @@ import {
   ToolError,
   type ToolServices,
   type Toolset,
+  timeLeft,
   type Waiting,
 } from "./define-tool.ts";
 
@@ -146,13 +147,26 @@ export async function fileWithinWait<Value>(waiting: Waiting, read: Promise<Valu
   );
 }
 
-/** Waits for `read`. When the call must be answered, returns undefined, but lets the read go on. */
-export async function undefinedIfLate<Value>({ arrivedAt, waitMs, clock }: Waiting, read: Promise<Value>) {
+/** Waits for `work`. When the call must be answered, returns undefined, but lets the work go on. */
+export function undefinedIfLate<Value>(waiting: Waiting, work: Promise<Value>): Promise<Value | undefined> {
+  return undefinedAfter(timeLeft(waiting), work, waiting);
+}
+
+/** Waits for `work`. After `ms` milliseconds, or if `gaveUp` is aborted, returns undefined, but lets the work go on. */
+export async function undefinedAfter<Value>(
+  ms: number,
+  work: Promise<Value>,
+  { clock }: Pick<Waiting, "clock">,
+  gaveUp?: AbortSignal,
+): Promise<Value | undefined> {
   const over = new AbortController();
-  const late = clock.sleep(Math.max(0, arrivedAt + waitMs - clock.now()), over.signal).then(() => undefined);
-  late.catch(() => undefined);
+  const signal = gaveUp === undefined ? over.signal : AbortSignal.any([over.signal, gaveUp]);
+  const ignoreAbort = (thrown: unknown): undefined => {
+    if (!signal.aborted) throw thrown;
+  };
+  const late = clock.sleep(ms, signal).then(() => undefined, ignoreAbort);
   try {
-    return await Promise.race([read, late]);
+    return await Promise.race([work, late]);
   } finally {
     over.abort();
   }

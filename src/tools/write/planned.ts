@@ -19,15 +19,8 @@ import type { Run } from "../../runs/kind.ts";
 import type { Interrupted } from "../../runs/registry.ts";
 import { countsOf, countsWithin, optionCounts } from "../../runs/report.ts";
 import { undefinedIfNothingStored } from "../../runs/store.ts";
-import { changesOf, DeadlineExceeded, managementOf } from "../apis.ts";
-import {
-  type ToolAnswer,
-  type ToolContext,
-  ToolError,
-  timeLeft,
-  type Undecided,
-  type UndecidedAnswer,
-} from "../define-tool.ts";
+import { changesOf, DeadlineExceeded, managementOf, undefinedAfter, undefinedIfLate } from "../apis.ts";
+import { type ToolAnswer, type ToolContext, ToolError, type Undecided, type UndecidedAnswer } from "../define-tool.ts";
 import { askFor } from "./confirmation-token.ts";
 import { beginPlanned, decide, personOf } from "./decide.ts";
 import { effectOf, storeWaitingElsewhere, tokenLater } from "./waiting.ts";
@@ -146,18 +139,13 @@ export async function planInTime<Made>(
   context.signal.addEventListener("abort", stop, { once: true });
   if (context.signal.aborted) stop();
   const plan = make(stopping.signal);
-  let made: Made | undefined;
-  const noted = plan.then((ready) => {
-    made = ready;
-  });
   try {
-    await waitWithinCall(noted, context);
+    return (await undefinedIfLate(context, plan)) ?? { plan, stop };
   } catch (thrown) {
     throw isApiError(thrown) ? new PlanningError(thrown) : thrown;
   } finally {
     context.signal.removeEventListener("abort", stop);
   }
-  return made ?? { plan, stop };
 }
 
 export function dryRunSteps(
@@ -267,27 +255,8 @@ export function progressWords(done: number, items: number, waitingMs = 0): strin
   return `${thousands(done)} of ${thousands(items)} ${items === 1 ? "item" : "items"}${waiting}`;
 }
 
-export function waitWithinCall(work: Promise<unknown>, context: ToolContext): Promise<void> {
-  return waitAtMost(work, timeLeft(context), context);
-}
-
-/** Waits until the work ends, `ms` milliseconds are over, or `gaveUp` is aborted. Rejects if the work rejects. */
-async function waitAtMost(
-  work: Promise<unknown>,
-  ms: number,
-  { clock }: Pick<ToolContext, "clock">,
-  gaveUp?: AbortSignal,
-): Promise<void> {
-  const timer = new AbortController();
-  const signal = gaveUp === undefined ? timer.signal : AbortSignal.any([timer.signal, gaveUp]);
-  const time = clock.sleep(ms, signal).catch((thrown: unknown) => {
-    if (!signal.aborted) throw thrown;
-  });
-  try {
-    await Promise.race([work, time]);
-  } finally {
-    timer.abort();
-  }
+export async function waitWithinCall(work: Promise<unknown>, context: ToolContext): Promise<void> {
+  await undefinedIfLate(context, work);
 }
 
 export async function waitForEnd(
@@ -296,7 +265,7 @@ export async function waitForEnd(
   context: ToolContext,
 ): Promise<void> {
   const unwatch = reportProgress(run, context);
-  await waitAtMost(run.rest, ms, context, context.signal).finally(unwatch);
+  await undefinedAfter(ms, run.rest, context, context.signal).finally(unwatch);
 }
 
 /** Returns hints about the caller's interrupted runs except `runId`, so that the agent can resume them. */
