@@ -107,9 +107,7 @@ export const text = (value: unknown): string => (typeof value === "string" ? quo
 /** Returns up to `most` entries, and how many more there are. `all`: their number, if `value` has only some. */
 export function list(value: unknown, most = 3, all?: unknown): string {
   const entries = Array.isArray(value) ? value.filter((entry) => typeof entry === "string") : [];
-  const count = typeof all === "number" ? all : entries.length;
-  const more = count > most ? ` and ${thousands(count - most)} more` : "";
-  return entries.slice(0, most).map(plainOrShown).join(", ") + more;
+  return firstOf(entries, most, plainOrShown, { all: typeof all === "number" ? all : entries.length });
 }
 
 /** Returns an ID as it is. Any other entry is foreign text, so it is quoted. */

@@ -15,16 +15,11 @@ import {
 } from "./outcome.ts";
 import type { ChangeKinds, RunHeader, RunRecord, RunSummary, Status } from "./store.ts";
 
-export type RunStatus =
-  | "succeeded"
-  | "partial"
-  | "failed"
-  | "unknown"
-  | "running"
-  | "interrupted"
-  | "cancelled"
-  | "planned"
-  | "needs_confirmation";
+export const RUN_STATUSES = [
+  ...(["succeeded", "partial", "failed", "unknown", "running"] as const),
+  ...(["interrupted", "cancelled", "planned", "needs_confirmation"] as const),
+];
+export type RunStatus = (typeof RUN_STATUSES)[number];
 
 /** What was predicted for an object before sending, and the deciding rule. `observed`: the actual result, if known. */
 export interface Prediction {

@@ -31,11 +31,7 @@ export const EVENT_FIELDS = {
 export const EVENTS = {
   app_open: { meaning: "App opened", family: "common", parameters: {} },
   sign_up: { meaning: "User signed up", family: "common", parameters: { method: requiredText } },
-  push_clicks: {
-    meaning: "Push notification clicked",
-    family: "common",
-    parameters: { campaign_id: requiredText },
-  },
+  push_clicks: { meaning: "Push notification clicked", family: "common", parameters: { campaign_id: requiredText } },
   page_view: {
     meaning: "Page viewed",
     family: "common",
@@ -80,11 +76,7 @@ export const EVENTS = {
     parameters: { content_id: requiredText, content_name: text, content_type: text },
   },
   begin_lead_form: { meaning: "Lead form started", family: "lead", parameters: form },
-  generate_lead: {
-    meaning: "Lead generated",
-    family: "lead",
-    parameters: { ...form, value: number, currency: text },
-  },
+  generate_lead: { meaning: "Lead generated", family: "lead", parameters: { ...form, value: number, currency: text } },
 } as const satisfies Record<string, EventSpec>;
 
 export const ITEM_FIELDS = {

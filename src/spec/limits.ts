@@ -29,11 +29,7 @@ export const LIMITS = {
   optionContextBytes: { value: 8 * 1_048_576, section: "8.1", exceeded: CONTEXT_LIMIT },
   projectContextIds: { value: 200_000, section: "8.1", exceeded: CONTEXT_LIMIT },
   targetingOptions: { value: 100_000, section: "8.1", exceeded: "400 TARGETING_CATEGORY_LIMIT_EXCEEDED" },
-  productRequiredOptions: {
-    value: 500,
-    section: "8.1",
-    exceeded: "400 AD_PRODUCT_TARGETING_POLICY_LIMIT_EXCEEDED",
-  },
+  productRequiredOptions: { value: 500, section: "8.1", exceeded: "400 AD_PRODUCT_TARGETING_POLICY_LIMIT_EXCEEDED" },
   nameMinLength: { value: 2, section: "8.1", exceeded: VALIDATION },
   nameMaxLength: { value: 36, section: "8.1", exceeded: VALIDATION },
   /** The highest `limit` of List Options, which is also the default. The lowest is 1. */

@@ -10,7 +10,7 @@ import { isChangeRun } from "../changes/change-run.ts";
 import { thousands } from "../platform/text.ts";
 import type { ListedRun, Run } from "../runs/kind.ts";
 import { changedAt } from "../runs/outcome.ts";
-import { countsOf, type ObjectResult, objectResult } from "../runs/report.ts";
+import { countsOf, type ObjectResult, objectResult, RUN_STATUSES } from "../runs/report.ts";
 import { placeOf, saveArguments } from "./arguments.ts";
 import { type ToolAnswer, type ToolContext, type ToolDefinition, ToolError, timeLeft } from "./define-tool.ts";
 import { planPageOf, shownPlan } from "./kept-plan.ts";
@@ -24,22 +24,10 @@ import { runOutput } from "./write/write.ts";
 
 const LONGEST_WAIT_MS = 25_000;
 
-const STATUSES = [
-  "succeeded",
-  "partial",
-  "failed",
-  "unknown",
-  "running",
-  "interrupted",
-  "cancelled",
-  "planned",
-  "needs_confirmation",
-] as const;
-
 const input = () =>
   z.strictObject({
     runId: z.string().optional().describe("Without it, recent runs are listed"),
-    status: z.enum(STATUSES).optional().describe("List only these runs"),
+    status: z.enum(RUN_STATUSES).optional().describe("List only these runs"),
     tool: z.string().optional().describe("Only of this tool"),
     targetingId: z.string().optional().describe("Only of this targeting"),
     outcome: z

@@ -243,11 +243,7 @@ function instant(since: string | number | undefined): number | undefined {
  * sandbox had deleted; if it has deleted more since, the cursor is invalid. `user`: the next page continues the list of
  * users who do not meet all expectations at the user with this index.
  */
-const position = z.object({
-  before: z.int().min(0),
-  dropped: z.int().min(0),
-  user: z.int().min(0).default(0),
-});
+const position = z.object({ before: z.int().min(0), dropped: z.int().min(0), user: z.int().min(0).default(0) });
 
 function pageOf(
   { events, total }: SandboxEvents,

@@ -170,10 +170,7 @@ export async function sortedPart(
     const id = randomBytes(6).toString("base64url");
     keep(keptAs(id), rest.slice(0, MAX_SORTED + 1));
     const counted: [number, number, number] = [topLevel, subOptions, found.counted.found];
-    const next: Place = {
-      ...(after !== undefined && { after }),
-      scan: { id, ...found.next, counted },
-    };
+    const next: Place = { ...(after !== undefined && { after }), scan: { id, ...found.next, counted } };
     return { hits: [], next, limit, scanned, complete: false, note: soFar(scanned, start, kept), isFiltered: true };
   }
   const shown = rest.slice(0, kept === undefined ? limit : Math.min(limit, MAX_SORTED));

@@ -26,9 +26,7 @@ const TOOLS: Readonly<Record<string, () => Promise<Tool>>> = {
   inspect_events: async () => toolOf((await import("./inspect-events.ts")).inspectEvents),
 };
 
-const VIEW_TOOLS: typeof TOOLS = {
-  decide_run: async () => toolOf((await import("./decide-run.ts")).decideRun),
-};
+const VIEW_TOOLS: typeof TOOLS = { decide_run: async () => toolOf((await import("./decide-run.ts")).decideRun) };
 
 export function everyTool(): Promise<readonly Tool[]> {
   return Promise.all(Object.values(TOOLS).map((load) => load()));

@@ -104,10 +104,7 @@ function nearestTime(seconds: number, now: number): number {
 function sealsOf(key: Uint8Array, { run, digest, caller, expiresAt }: Agreement) {
   const about = JSON.stringify([run, caller, Math.floor(expiresAt / 1000)]);
   const seal = (text: string, bytes: number) => createHmac("sha256", key).update(text).digest().subarray(0, bytes);
-  return {
-    mark: seal(`confirmation ${about}`, MARK),
-    effect: seal(`effect ${about} ${digest}`, EFFECT),
-  };
+  return { mark: seal(`confirmation ${about}`, MARK), effect: seal(`effect ${about} ${digest}`, EFFECT) };
 }
 
 export interface InView {
