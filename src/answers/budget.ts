@@ -70,8 +70,12 @@ export function takeFittingRows<Made extends Pick<Row, "line"> & { readonly data
   rows: readonly Made[],
   budget: Budget,
 ): readonly Made[] {
-  const lineOf = ({ line }: Made): string => line;
-  return takeRows(rows, lineOf, budget, ({ data }) => data);
+  return takeRows(
+    rows,
+    ({ line }) => line,
+    budget,
+    ({ data }) => data,
+  );
 }
 
 const LINE_FEED = 1;

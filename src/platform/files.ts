@@ -108,6 +108,10 @@ export async function undefinedIf<T>(
   }
 }
 
+export function undefinedIfFileError<T>(work: Promise<T>): Promise<T | undefined> {
+  return undefinedIf((thrown) => thrown instanceof FileError, work);
+}
+
 /** Returns the result of work with a file, or undefined if there is no such file or folder. */
 export function unlessMissing<T>(work: Promise<T>): Promise<T | undefined> {
   return undefinedIf((thrown) => hasCode(thrown, "ENOENT"), work);

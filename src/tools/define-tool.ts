@@ -94,11 +94,7 @@ export interface Tool extends Omit<ToolDefinition, "handler"> {
 }
 
 export function toolOf<Input extends z.ZodObject>(definition: ToolDefinition<Input>): Tool {
-  let schema: Input | undefined;
-  const input = () => {
-    schema ??= definition.input();
-    return schema;
-  };
+  const input = once(definition.input);
   return {
     ...definition,
     input,

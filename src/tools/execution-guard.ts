@@ -4,7 +4,7 @@ import type { ManagementApi } from "../api/management.ts";
 import type { WriteCall } from "../changes/call.ts";
 import { changeOf, fileOf } from "../changes/change-kinds.ts";
 import { isChangeKind } from "../changes/change-run.ts";
-import { FileError } from "../platform/files.ts";
+import { undefinedIfFileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import { amount, firstOf, thousands } from "../platform/text.ts";
 import { findOptions } from "../reads/option-contents.ts";
@@ -157,16 +157,13 @@ async function planNotApplied(
     import("../plans/look-again.ts"),
     import("./kept-plan.ts"),
   ]);
-  try {
-    const refused = notApplicable(await readStoredPlan(bytes), limits);
-    if (plans.size >= MAX_PLANS) plans.clear();
-    plans.set(runId, refused);
-    return refused;
-  } catch (thrown) {
-    // A plan that cannot be read passes this check: applying it reports that it is not stored completely.
-    if (thrown instanceof FileError) return undefined;
-    throw thrown;
-  }
+  // A plan that cannot be read passes this check: applying it reports that it is not stored completely.
+  const document = await undefinedIfFileError(readStoredPlan(bytes));
+  if (document === undefined) return undefined;
+  if (plans.size >= MAX_PLANS) plans.clear();
+  const refused = notApplicable(document, limits);
+  plans.set(runId, refused);
+  return refused;
 }
 
 type NotAllowed = Pick<Refusal, "message" | "remedy">;

@@ -6,7 +6,7 @@ import { type EventRun, isEventRun } from "../events/run/event-runs.ts";
 import { type EventSource, readUncorrected, rowsOfEvents } from "../events/run/source.ts";
 import { type InputFile, isSheet } from "../files/input-file.ts";
 import { type RowShape, rowsOf } from "../files/rows.ts";
-import { FileError } from "../platform/files.ts";
+import { FileError, undefinedIfFileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import type { Run } from "../runs/kind.ts";
 import type { ReportedObject } from "../runs/outcome.ts";
@@ -21,14 +21,9 @@ export async function originalItemsOf(run: Run, objects: readonly number[], cont
     return standing !== "succeeded" && standing !== "alreadyDone" && standing !== "skipped";
   });
   if (wanted.length === 0) return new Map();
-  try {
-    if (isChangeRun(run)) return await givenItems(run, wanted, context);
-    return isEventRun(run) ? await givenEvents(run, wanted, context) : new Map();
-  } catch (thrown) {
-    // The run failed because its file cannot be read, so it has no items.
-    if (thrown instanceof FileError) return new Map();
-    throw thrown;
-  }
+  // If the run failed because its file cannot be read, it has no items.
+  if (isChangeRun(run)) return (await undefinedIfFileError(givenItems(run, wanted, context))) ?? new Map();
+  return isEventRun(run) ? ((await undefinedIfFileError(givenEvents(run, wanted, context))) ?? new Map()) : new Map();
 }
 
 async function givenEvents(

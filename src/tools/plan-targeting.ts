@@ -22,7 +22,7 @@ import { NOTHING_PLANNED, type PlanItem } from "../plans/plan.ts";
 import { type MadePlan, makePlan, planBytes, planDocument } from "../plans/plan-document.ts";
 import { asPlanned } from "../plans/planned-undo.ts";
 import { readTargeting, whichTargeting } from "../plans/read-targeting.ts";
-import { FileError } from "../platform/files.ts";
+import { FileError, undefinedIfFileError } from "../platform/files.ts";
 import { bytesAt, wholeOf } from "../platform/held-folder.ts";
 import { capitalized, firstOf } from "../platform/text.ts";
 import { RunStoreError } from "../runs/store.ts";
@@ -287,13 +287,8 @@ async function unreadSheet(
       yield bytes.subarray(from, from + PIECE_BYTES);
     }
   };
-  try {
-    return (await unreadBytes(pieces, { path, format, maxLineBytes }, sheet)).file;
-  } catch (thrown) {
-    // Reading the rows will report the error.
-    if (thrown instanceof FileError) return undefined;
-    throw thrown;
-  }
+  // If the sheet cannot be read, reading its rows will report the error.
+  return (await undefinedIfFileError(unreadBytes(pieces, { path, format, maxLineBytes }, sheet)))?.file;
 }
 
 function withNotes(answer: ToolAnswer, notes: readonly string[]): ToolAnswer {

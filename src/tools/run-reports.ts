@@ -22,7 +22,7 @@ import { isEventRun } from "../events/run/event-runs.ts";
 import { autocorrects } from "../events/run/run-state.ts";
 import { isUndetected } from "../files/detected-form.ts";
 import type { InputFile } from "../files/input-file.ts";
-import { FileError } from "../platform/files.ts";
+import { undefinedIf, undefinedIfFileError } from "../platform/files.ts";
 import type { Run } from "../runs/kind.ts";
 import { changedAt, type Reason } from "../runs/outcome.ts";
 import { countsOf, countsWithin, didCounts, failuresFirst, optionCounts } from "../runs/report.ts";
@@ -66,25 +66,17 @@ export async function reportRun(
   if (run === undefined)
     throw new ToolError("there is no run with this ID", "Check runId: get_run without it lists the runs.");
   // Interrupted runs are read while the call waits for this run, because there is no time for it afterwards.
-  const interrupted = orNone(interruptedHints(context, run.header.runId));
+  const isAway = (thrown: unknown): boolean => thrown instanceof StoreUnavailableError;
+  const interrupted = undefinedIf(isAway, interruptedHints(context, run.header.runId));
   interrupted.catch(() => undefined);
   await followRun(run, context);
-  const steps = [...nextSteps, ...(await undoSteps(run, context)), ...(await interrupted)];
+  const steps = [...nextSteps, ...(await undoSteps(run, context)), ...((await interrupted) ?? [])];
   return reportedRun(run, context, steps, { ...more, withTotals: true });
 }
 
 /** Returns the note that a run was applied before, so that this call has only reported it. */
 export function usedBeforeNote({ header, state, status }: Run): readonly string[] {
   return appliedBeforeNote({ status: status(), at: state.endedAt ?? changedAt(header, state) });
-}
-
-async function orNone(hints: Promise<readonly string[]>): Promise<readonly string[]> {
-  try {
-    return await hints;
-  } catch (thrown) {
-    if (thrown instanceof StoreUnavailableError) return [];
-    throw thrown;
-  }
 }
 
 export async function reportedRun(
@@ -179,14 +171,10 @@ async function undoReport({ header, status }: ChangeRun, context: ToolContext): 
     import("./kept-plan.ts"),
     import("../answers/plan-answers.ts"),
   ]);
-  try {
-    const note = notUndoneNote((await documentOf(header.runId, context)).wayBack?.rows ?? [], undoes);
-    return { undoes, ...(note !== undefined && { notes: [note] }) };
-  } catch (thrown) {
-    // An undo whose planning failed has no stored plan, so the FileError is expected.
-    if (thrown instanceof FileError) return { undoes };
-    throw thrown;
-  }
+  // An undo whose planning failed has no stored plan, so the FileError is expected.
+  const document = await undefinedIfFileError(documentOf(header.runId, context));
+  const note = notUndoneNote(document?.wayBack?.rows ?? [], undoes);
+  return { undoes, ...(note !== undefined && { notes: [note] }) };
 }
 
 /** Returns whether a run was interrupted before it was planned, and has no stored plan with which to go on. */

@@ -10,6 +10,7 @@ import { type PlannedUndo, planUndo } from "../plans/planned-undo.ts";
 import { unlessMissing } from "../plans/read-targeting.ts";
 import { targetingsIn } from "../plans/undo.ts";
 import { mayBeUndoneLater, type UndoRow } from "../plans/undo-plan.ts";
+import { undefinedIf } from "../platform/files.ts";
 import { amount } from "../platform/text.ts";
 import type { Done } from "../runs/kind.ts";
 import { DamagedRunError, type RunHeader, undefinedIfUnreadable } from "../runs/store.ts";
@@ -256,13 +257,8 @@ async function undoableAgain(run: ChangeRun, context: ToolContext): Promise<Undo
 
 /** Returns whether `undo_run` would still change something after a run was undone. */
 export async function isLeftToUndo(run: ChangeRun, context: ToolContext): Promise<boolean> {
-  try {
-    await undoableAgain(run, context);
-    return true;
-  } catch (thrown) {
-    if (!(thrown instanceof ToolError)) throw thrown;
-    return false;
-  }
+  const isRefusal = (thrown: unknown): boolean => thrown instanceof ToolError;
+  return (await undefinedIf(isRefusal, undoableAgain(run, context))) !== undefined;
 }
 
 function undoneError(by: string | undefined): ToolError {
