@@ -41,13 +41,7 @@ function composeHangul(name: string): string {
 
 export function codePoints(text: string): number {
   let count = 0;
-  for (let at = 0; at < text.length; at += 1) {
-    const unit = text.charCodeAt(at);
-    const next = text.charCodeAt(at + 1);
-    const isPair = unit >= 0xd800 && unit <= 0xdbff && next >= 0xdc00 && next <= 0xdfff;
-    if (isPair) at += 1;
-    count += 1;
-  }
+  for (const _ of text) count += 1;
   return count;
 }
 
@@ -148,11 +142,15 @@ export function ulidSource(now: () => number, random: () => number): () => strin
 }
 
 function encodeTime(time: number): string {
-  let rest = time;
+  return encoded(BigInt(Math.floor(time)), 10);
+}
+
+function encoded(value: bigint, letters: number): string {
+  let rest = value;
   let text = "";
-  for (let place = 0; place < 10; place += 1) {
-    text = ALPHABET.charAt(rest % 32) + text;
-    rest = Math.floor(rest / 32);
+  for (let place = 0; place < letters; place += 1) {
+    text = ALPHABET.charAt(Number(rest % 32n)) + text;
+    rest /= 32n;
   }
   return text;
 }
@@ -175,11 +173,5 @@ export function ulidBytes(ulid: string): Uint8Array {
 }
 
 export function ulidOfBytes(bytes: Uint8Array): string {
-  let rest = BigInt(`0x${Buffer.from(bytes).toString("hex")}`);
-  let text = "";
-  for (let place = 0; place < 26; place += 1) {
-    text = ALPHABET.charAt(Number(rest % 32n)) + text;
-    rest /= 32n;
-  }
-  return text;
+  return encoded(BigInt(`0x${Buffer.from(bytes).toString("hex")}`), 26);
 }
