@@ -230,13 +230,9 @@ function staysWords(losses: readonly Loss[]): string {
     : ` ${thousands(staying)} options stay: their groups cannot be empty.`;
 }
 
-/** Counts the deleted objects that an undo cannot restore, because it cannot use their names (management-api 8.3). */
-function unrestorable(deleted: readonly { readonly name: string }[]): number {
-  return deleted.filter(({ name }) => nameProblem(name) !== undefined).length;
-}
-
 function deletedEnd(deleted: readonly Loss[]): string {
-  const lost = unrestorable(deleted);
+  // An undo cannot restore objects whose names it cannot use (management-api 8.3).
+  const lost = deleted.filter(({ name }) => nameProblem(name) !== undefined).length;
   const refused = `the service does not accept ${lost === 1 ? "its name" : "their names"}`;
   const all = deleted.length === 1 ? "it" : "them";
   if (lost === deleted.length) return ` Undo cannot bring ${all} back: ${refused}.`;

@@ -424,7 +424,10 @@ export function undoLine(row: UndoRow): string {
 export function undoneObject(row: UndoRow, changes: readonly ListedChange[], saysWhy = true): string {
   const { name, _id, reasons = [], field, left, now, contextIds: many } = row;
   const why = saysWhy ? reasonWords(row).join("; ") : "";
-  if (changes.length > 0) return `${changes.map(changeWords).join("; ")}${why === "" ? "" : `: ${why}`}`;
+  if (changes.length > 0) {
+    const words = changes.map((change) => `${VERBS[change.kind]} ${changeLine(change)}`);
+    return `${words.join("; ")}${why === "" ? "" : `: ${why}`}`;
+  }
   const isTargeting = isAboutTargeting(row);
   const what = `${isTargeting ? "the targeting " : ""}${quoteUntrusted(name)}${_id === undefined || _id === name ? "" : ` (${_id})`}`;
   const ids = `${reasons.includes("notRead") ? "keeps " : ""}${contextIds(many)}`;
@@ -473,7 +476,3 @@ const VERBS: Readonly<Record<ListedChange["kind"], string>> = {
   deleted: "delete",
   adopted: "",
 };
-
-function changeWords(change: ListedChange): string {
-  return `${VERBS[change.kind]} ${changeLine(change)}`;
-}

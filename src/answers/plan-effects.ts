@@ -146,10 +146,6 @@ function changeSays(change: ListedChange): string {
   }
 }
 
-function keptWords({ reasons = [], contextIds: many }: UndoRow): readonly string[] {
-  return reasons.includes("notRead") ? [`keeps ${contextIds(many)}`] : [];
-}
-
 /** Returns what an undo does to objects, without deletions and removals, which are among the losses. */
 function undoParts(rows: readonly UndoRow[], document: PlanDocument): readonly EffectPart[] {
   return RANK.flatMap((label) =>
@@ -160,8 +156,9 @@ function undoParts(rows: readonly UndoRow[], document: PlanDocument): readonly E
         .map((row) => ({ row, changes: changesOfRow(row, document) }))
         .filter(({ changes }) => label !== "exact" || !changes.every(isLoss))
         .map(({ row, changes }) => {
-          const { name, _id } = row;
-          const says = [...changes.map(changeSays), ...keptWords(row), ...reasonWords(row)].join("; ");
+          const { name, _id, reasons = [] } = row;
+          const kept = reasons.includes("notRead") ? [`keeps ${contextIds(row.contextIds)}`] : [];
+          const says = [...changes.map(changeSays), ...kept, ...reasonWords(row)].join("; ");
           return { name: shortName(name), ...(_id !== undefined && { _id }), says };
         }),
     ),

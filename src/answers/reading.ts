@@ -71,9 +71,11 @@ export function optionText(page: {
   readonly cursor: string | undefined;
 }): string {
   const { row, contexts, total, note, cursor } = page;
+  const { _id, name, ...rest } = row;
+  const option = [_id, quoteUntrusted(name), ...fieldWords(rest)].join(" ");
   return lines([
     `The option and ${contexts.length === total ? `all its ${many(total, "Context ID")}` : `${thousands(contexts.length)} of its ${many(total, "Context ID")}`}:`,
-    fenced([optionLine(row), ...contexts.map(quoteUntrusted)]),
+    fenced([option, ...contexts.map(quoteUntrusted)]),
     note,
     cursor !== undefined && goOn(cursor),
   ]);
@@ -211,10 +213,6 @@ function lines(parts: readonly (string | false | undefined)[]): string {
 }
 
 export type OptionRow = Readonly<Record<string, unknown>> & { readonly _id: string; readonly name: string };
-
-function optionLine({ _id, name, ...rest }: OptionRow): string {
-  return [_id, quoteUntrusted(name), ...fieldWords(rest)].join(" ");
-}
 
 function fieldWords(fields: Readonly<Record<string, unknown>>): readonly string[] {
   return Object.entries(fields).map(([field, value]) => `${field}=${plain(value)}`);

@@ -73,7 +73,9 @@ function sectionsOf(run: ReportedRun, budget: Budget, nextSteps: readonly string
   const failures = failureRows(run, budget, resumes);
   budget.left += reserve;
   const requests = takeFittingRows([...plan.slice(0, MAX_GROUPS).map(planRow), ...eventPlan], budget);
-  const judged = takeFittingRows(verdictRows(sentFirst, budget), budget);
+  // The fullest form in which all events that were sent fit.
+  const formed = fullest(VERDICT_FORMS, (form) => verdictRowsIn(sentFirst, form), costOfSent, budget.left);
+  const judged = takeFittingRows(formed, budget);
   const some = page === undefined ? fewOfEachReason(run) : run.results;
   const rows = some.map(resultRow);
   const results = page === undefined ? takeFittingRows(rows.slice(0, MAX_RESULTS), budget) : rows;
@@ -298,11 +300,6 @@ const SHORTEST_VERDICT: VerdictForm = [1, 1];
 const VERDICT_FORMS: readonly VerdictForm[] = [[10, 5], [3, 5], [3, 1], SHORTEST_VERDICT];
 /** How many tokens failures leave to the verdicts on events that were sent. */
 const VERDICT_TOKENS = 500;
-
-/** Returns rows about events with the same verdict, in the fullest form in which all events that were sent fit. */
-function verdictRows(verdicts: readonly VerdictRow[], { left }: Budget): readonly Row[] {
-  return fullest(VERDICT_FORMS, (form) => verdictRowsIn(verdicts, form), costOfSent, left);
-}
 
 function verdictRowsIn(verdicts: readonly VerdictRow[], form: VerdictForm): readonly Row[] {
   return verdicts.map((verdict) => {

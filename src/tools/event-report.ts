@@ -187,13 +187,9 @@ function dryRunOfEventsSteps(
       ? [failedOfDryRun(runId, { failed, file, maySave: allowedDirs.length > 0 })]
       : [];
   const mayCorrect = tool === "track_events" && !autocorrects;
-  return [sendingStep({ sent: pending, failed, uncertain: uncertainOf(state), mayCorrect }), ...all];
-}
-
-/** Returns how many events are "uncertain": the API document does not say whether the service records them. */
-function uncertainOf(state: EventRunState): number {
-  const uncertain = state.verdicts().filter(({ predicted }) => predicted === "uncertain");
-  return uncertain.reduce((sum, { count }) => sum + count, 0);
+  const unclear = state.verdicts().filter(({ predicted }) => predicted === "uncertain");
+  const uncertain = unclear.reduce((sum, { count }) => sum + count, 0);
+  return [sendingStep({ sent: pending, failed, uncertain, mayCorrect }), ...all];
 }
 
 /** If at most this many events would fail and they are not from a file, the answer names all of them. */

@@ -116,21 +116,17 @@ async function showRun(runId: string, query: Asked, context: ToolContext): Promi
       : includeInput
         ? { ...whole, failures: whole.failures.map((failure) => withFewPlaces(failure, PLACES_BESIDE)) }
         : whole;
-  const shortNote = (shown: number): readonly string[] =>
-    query.limit === undefined || shown === rows.length
-      ? []
-      : [fewerNote(shown, rows.length, allRowsOf(run, outcome, picked.hasRejects === true, context))];
+  const shortNote = (shown: number): readonly string[] => {
+    if (query.limit === undefined || shown === rows.length) return [];
+    const few = `${thousands(shown)} of the ${thousands(rows.length)} requested rows are shown, because an answer holds no more`;
+    return [`${few}. All of them: ${allRowsOf(run, outcome, picked.hasRejects === true, context)}`];
+  };
   const withShort = (shown: number) => ({ ...report, notes: [...(report.notes ?? []), ...shortNote(shown)] });
   const bare = renderReport({ ...withShort(0), results: [], page: { cursor: "x".repeat(CURSOR_LETTERS) } });
   const fitting = takeRows(rows, resultLine, pageBudget({ around: sizeOf(bare) + HEADING_TOKENS }));
   const end = wanted[fitting.length];
   const cursor = end === undefined ? undefined : writeCursor(asked, end);
   return renderReport({ ...withShort(fitting.length), results: fitting, page: { cursor, matching: wanted.length } });
-}
-
-/** Returns the note that a page has fewer rows than requested. `all`: the call or the resource with all rows. */
-function fewerNote(shown: number, requested: number, all: string): string {
-  return `${thousands(shown)} of the ${thousands(requested)} requested rows are shown, because an answer holds no more. All of them: ${all}`;
 }
 
 /** Returns the call that saves all rows of a run as a sheet or, if none has all, the address of the resource. */

@@ -157,9 +157,11 @@ export async function sortedPart(
     counted: { topLevel: top, subOptions: sub, found: before },
     fresh,
   });
+  // Equal options are sorted by creation time, then by ID, which begins with it.
   const compare = ([one, ...rest]: Key, [other, ...others]: Key): number =>
     (sortBy === "name" ? byCodePoints(String(one), String(other)) : Number(other) - Number(one)) ||
-    byCreation(rest, others);
+    byCodePoints(rest[0], others[0]) ||
+    byCodePoints(rest[1], others[1]);
   const isBehind = (hit: FoundOption): boolean => after === undefined || compare(keyOf(hit, sortBy), after) > 0;
   // An option that moved between two calls is read twice, so options are collected by their IDs.
   const all = new Map([...(kept ?? []), ...found.hits.filter(isBehind)].map((hit) => [hit.step.option._id, hit]));
@@ -199,11 +201,6 @@ function soFar(scanned: number, start: Place, kept: readonly FoundOption[] | und
 function keyOf({ step: { option } }: FoundOption, sortBy: "contextCount" | "name"): Key {
   const { _id, name, contextCount = 0, createdAt = "" }: OptionRecord = option;
   return [sortBy === "name" ? name : contextCount, createdAt, _id];
-}
-
-/** Compares two options by creation time, then by ID, which begins with the time of creation: `[createdAt, _id]`. */
-function byCreation(one: readonly [string, string], other: readonly [string, string]): number {
-  return byCodePoints(one[0], other[0]) || byCodePoints(one[1], other[1]);
 }
 
 /** Compares texts by code points. `<` compares UTF-16 units, which puts some characters in another order. */

@@ -161,7 +161,8 @@ export class EventRuns {
     for (const runId of (await store.list({ unfinished: { caller, project, environment } })).slice(0, RECENT_RUNS)) {
       const { rest } = (await store.record(runId)) ?? {};
       const isRecent = rest !== undefined && clock.now() - rest.updatedAt < SAME_EVENT_MS;
-      if (!isRecent || (rest.counts.unknown ?? 0) === 0 || !isEventTool(rest.tool)) continue;
+      const isOfEvents = eventCall.shape.tool.options.some((one) => one === rest?.tool);
+      if (!isRecent || (rest.counts.unknown ?? 0) === 0 || !isOfEvents) continue;
       const run = await undefinedIfNothingStored(this.runs.find(runId));
       if (run === undefined || run.header.fingerprint === own || run.state.objects.length > MOST_SEARCHED) continue;
       const kept = { kept: run.header.call.input.events, bytes: store.parts.read(runId, "input") };
@@ -233,10 +234,6 @@ export class EventRuns {
     if (run.status() !== "interrupted" || resendsUnknown(run.header.call, run.state)) return run;
     return (await this.runs.resume(run.header.runId)) ?? run;
   }
-}
-
-function isEventTool(tool: string): boolean {
-  return eventCall.shape.tool.options.some((one) => one === tool);
 }
 
 export function isEventRun(run: Run): run is EventRun {

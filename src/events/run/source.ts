@@ -271,7 +271,9 @@ const eventRows: RowShape<EventRow> = {
         const invalid = damagedCell(column, cell, parameter) ?? invalidItems(column, cell, parameter);
         if (invalid !== undefined) return invalid;
         const value = cellValue(cell, parameter, form);
-        if (value === cell && parameter?.type === "number" && isLikeNumber(cell)) return unclearNumber(column, cell);
+        if (value === cell && parameter?.type === "number" && isLikeNumber(cell)) {
+          return invalidRow("damaged", { what: column, value: cell.slice(0, 40), damage: "number" });
+        }
         if (item === undefined) event[column] = value;
         else items[item] = { ...items[item], [field]: value };
       }
@@ -301,10 +303,6 @@ function damagedCell(column: string, cell: string, parameter: Parameter | undefi
   if (found === undefined || HARMLESS.includes(found.damage)) return undefined;
   if (NUMERIC.includes(found.damage) && parameter?.type === "number") return undefined;
   return invalidRow("damaged", { what: column, value: cell.slice(0, 40), ...found });
-}
-
-function unclearNumber(what: string, cell: string) {
-  return invalidRow("damaged", { what, value: cell.slice(0, 40), damage: "number" });
 }
 
 function invalidItems(what: string, cell: string, parameter: Parameter | undefined) {

@@ -49,10 +49,6 @@ function emittedHeader({ seed, uid, cases }: EventSuite, howToRun: string): read
   ];
 }
 
-function asLines(values: readonly unknown[]): string {
-  return values.map((value) => `  ${JSON.stringify(value)},\n`).join("");
-}
-
 /** Marks the end of a request body in the shell script. A body is one line of JSON, so it never equals this text. */
 const END_OF_BODY = "END_OF_EVENT";
 
@@ -123,6 +119,7 @@ const PROCESSES = "node:child_process";
 /** Returns a Vitest file that sends every event and compares the answers. Without an address, it starts a sandbox. */
 export function emitVitest(suite: EventSuite): string {
   const header = emittedHeader(suite, "Run it with: npx vitest run <this file>");
+  const cases = emittedCases(suite).map((one) => `  ${JSON.stringify(one)},\n`);
   return `${header.map((line) => `// ${line}\n`).join("")}import { spawn, spawnSync } from ${JSON.stringify(PROCESSES)};
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
@@ -136,7 +133,7 @@ beforeAll(async () => {
 afterAll(() => service.stop());
 
 const cases = [
-${asLines(emittedCases(suite))}];
+${cases.join("")}];
 
 ${START_SANDBOX_IN_VITEST}
 async function send(event) {

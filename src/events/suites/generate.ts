@@ -144,7 +144,8 @@ const KIND_CASES: Readonly<Record<Exclude<CaseKind, "sequence">, (subject: Subje
 };
 
 function missingCases({ parameters, minimal }: Subject): readonly CaseDraft[] {
-  const own = requiredNames(parameters).flatMap((name) => [
+  const required = Object.keys(parameters).filter((name) => parameters[name]?.required);
+  const own = required.flatMap((name) => [
     draft(name, `without ${name}`, without(minimal, name), "requiredMissing"),
     draft(`${name}-null`, `${name} null`, { ...minimal, [name]: null }, "requiredNull"),
     ...(parameters[name]?.type === "string"
@@ -258,10 +259,6 @@ function itemCases({ parameters, minimal }: Subject): readonly CaseDraft[] {
 
 function withItem(minimal: Body, name: string, value: unknown): Body {
   return { ...minimal, items: [{ item_id: "item-1", [name]: value }] };
-}
-
-function requiredNames(parameters: Readonly<Record<string, Parameter>>): readonly string[] {
-  return Object.keys(parameters).filter((name) => parameters[name]?.required);
 }
 
 function namesOf(parameters: Readonly<Record<string, Parameter>>, type: Parameter["type"]): readonly string[] {

@@ -164,7 +164,9 @@ function answerOf(
 ): ToolAnswer {
   const state = new RunState(plan);
   const effect = effectOfPlan(plan);
-  const asks = effect === undefined ? [] : [`${asksFirst(plan, context)}${effectText(effect)}`];
+  const asksFirst = context.confirm !== "off" && needsConfirmation(plan);
+  const asking = asksFirst ? "before this is applied, a person has to approve it: " : "";
+  const asks = effect === undefined ? [] : [`${asking}${effectText(effect)}`];
   // An effect that needs approval already lists the changes. So the answer lists them only without such an effect.
   const changed = effect === undefined ? plannedChanges(state) : [];
   const same = changed.filter(changesNothing).length;
@@ -183,10 +185,6 @@ function answerOf(
 /** Returns the requests to show. None if no item would be applied, because nothing is sent then. */
 function requestsToSend({ steps }: Plan, state: RunState): readonly PlannedRequest[] {
   return countsOf(state).pending === 0 ? [] : weighed(steps, plannedRequests(steps));
-}
-
-function asksFirst(plan: Plan, { confirm }: Pick<ToolContext, "confirm">): string {
-  return confirm !== "off" && needsConfirmation(plan) ? "before this is applied, a person has to approve it: " : "";
 }
 
 const MAX_SHOWN = 20;
