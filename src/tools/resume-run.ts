@@ -67,7 +67,7 @@ export const resumeRun = {
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-export async function resumeChange(
+async function resumeChange(
   run: ChangeRun,
   confirmation: string | undefined,
   context: ToolContext,
@@ -294,7 +294,7 @@ const made = z.object({ kind: z.literal("targeting-mcp-plan") });
 const undoArguments = z.object({ runId: z.string() });
 
 /** Makes a plan again if the server stopped meanwhile. If the plan was made already, only stores what is missing. */
-export async function resumePlanning(header: ChangeHeader, context: ToolContext): Promise<ToolAnswer> {
+async function resumePlanning(header: ChangeHeader, context: ToolContext): Promise<ToolAnswer> {
   const text = await textOf(context.runs.part(header.runId, "input"));
   const value = parseJson(text);
   const { given } = kept.safeParse(value).data ?? {};

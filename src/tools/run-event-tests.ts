@@ -71,7 +71,7 @@ export const runEventTestsTool = {
   handler: runTests,
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-export async function runTests(given: RunTestsInput, context: ToolContext): Promise<ToolOutcome> {
+async function runTests(given: RunTestsInput, context: ToolContext): Promise<ToolOutcome> {
   if (given.confirmation !== undefined) return confirmed(given.confirmation, given, context);
   const kept = await suiteOf(given, context);
   const { reply, suites } = context;

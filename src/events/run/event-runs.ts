@@ -63,7 +63,7 @@ export interface EventDryRun {
 }
 
 /** An earlier run that sent some of the same events, with an unknown result. `indexes`: their positions in the call. */
-export interface SentWithoutResult {
+interface SentWithoutResult {
   readonly runId: string;
   readonly indexes: readonly number[];
 }

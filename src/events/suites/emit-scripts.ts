@@ -4,17 +4,17 @@ import { ROUTES } from "../../spec/routes.ts";
 import { BASIS_WORDS, EVENT_NAMES } from "../catalogue.ts";
 import { ANSWERS, type EventSuite, type ExpectedAnswer, eventsOf, TEST_UID_PREFIX } from "./suite.ts";
 
-export const ADDRESS_VARIABLE = "EVENT_API_URL";
+const ADDRESS_VARIABLE = "EVENT_API_URL";
 
 /** The app key in generated files: that in the environment variable, or else the key that every sandbox accepts. */
-export const KEY = { variable: "EVENT_APP_KEY", fallback: "sandbox-app-key" } as const;
+const KEY = { variable: "EVENT_APP_KEY", fallback: "sandbox-app-key" } as const;
 
 /** The command that starts a sandbox on a free port. With `--quiet`, it does not print events. */
 const SANDBOX_ARGUMENTS = "targeting-mcp sandbox --port 0 --quiet";
 
 const NO_SANDBOX = `the sandbox did not start; to use a running one, set ${ADDRESS_VARIABLE} to its address`;
 
-export const EVENT_PATH = ROUTES.trackEvent.path;
+const EVENT_PATH = ROUTES.trackEvent.path;
 
 interface EmittedCase {
   readonly id: string;

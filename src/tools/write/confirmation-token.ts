@@ -107,7 +107,7 @@ function sealsOf(key: Uint8Array, { run, digest, caller, expiresAt }: Agreement)
   return { mark: seal(`confirmation ${about}`, MARK), effect: seal(`effect ${about} ${digest}`, EFFECT) };
 }
 
-export interface InView {
+interface InView {
   readonly runId: string;
   readonly digest: string;
 }

@@ -18,7 +18,7 @@ export const confirmationArgument = () => ({
   confirmation: z.string().optional().describe("Token of a needs_confirmation answer, once approved; sent alone"),
 });
 
-export interface GivenConfirmation {
+interface GivenConfirmation {
   readonly tool: WriteTool;
   readonly token: string;
   readonly call?: WriteCall | undefined;

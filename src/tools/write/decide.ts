@@ -53,7 +53,7 @@ export interface Decision {
   readonly until?: number;
 }
 
-export interface Looked {
+interface Looked {
   readonly run: Pick<Run, "header">;
   readonly digest: string;
   /** Starts the run. Undefined if it was started before by any process. "stale" if its effect has changed. */
