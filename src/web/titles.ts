@@ -8,6 +8,7 @@ import { changeKindsOf } from "../runs/report.ts";
 import type { ChangeKinds } from "../runs/store.ts";
 import { DELETED, deletionWords, sumIn } from "./effect-parts.ts";
 import {
+  type About,
   commaList,
   countsOfWaiting,
   isUndoPlan,
@@ -18,35 +19,24 @@ import {
 } from "./waiting.ts";
 import type { ChangeCounts, RunRow } from "./wire.ts";
 
-/** What the title of a run is made from. Unknown facts are absent. */
-export interface TitleParts extends OtherKinds {
+/** What the title of a run is made from: facts of its summary, and others. Unknown facts are absent. */
+export interface TitleParts extends Pick<About, "did" | "only" | "to" | "fileName" | "mergesRows">, OtherKinds {
   readonly tool: string;
   readonly status: string;
   readonly items: number;
   readonly done: number;
-  readonly did?: ChangeCounts | undefined;
   /** How the run changed existing objects. Absent if that is unknown. */
   readonly how?: ChangeKinds | undefined;
   readonly targeting?: string | undefined;
-  /** The name of the run's only object. Absent if there are several. */
-  readonly only?: string | undefined;
   /** How many options are deleted or created with their targetings, and how many of these are groups, if known. */
   readonly options?: number | undefined;
   readonly groupsInside?: number | undefined;
   /** The names of the objects that a waiting run would delete. Absent if they are too many for a title. */
   readonly deletes?: string | undefined;
-  readonly to?: string | undefined;
-  readonly fileName?: string | undefined;
-  /** Whether several rows of the file are one item. */
-  readonly mergesRows?: boolean | undefined;
   /** Only for runs of plans: whether the plan undoes a run, its number of changes, and the title of the undone run. */
-  readonly plan?: PlanParts | undefined;
-}
-
-interface PlanParts {
-  readonly isUndo: boolean;
-  readonly changes: ChangeCounts;
-  readonly of?: string | undefined;
+  readonly plan?:
+    | { readonly isUndo: boolean; readonly changes: ChangeCounts; readonly of?: string | undefined }
+    | undefined;
 }
 
 const MAX_LETTERS = 80;
@@ -196,7 +186,9 @@ interface ChangePart {
   readonly end: string;
 }
 
-interface ChangedObjects extends OtherKinds, Pick<TitleParts, "only" | "to"> {
+interface ChangedObjects extends OtherKinds {
+  readonly only?: string | undefined;
+  readonly to?: string | undefined;
   /** How many objects the run has. A part of the title about all of them names each kind, for example groups. */
   readonly whole: number;
 }

@@ -9,7 +9,7 @@ import type { EffectPart } from "../changes/rows/entries.ts";
 import { undoPlanUnread } from "../plans/undo.ts";
 import { countsOfRows } from "../plans/undo-plan.ts";
 import { capitalized, thousands } from "../platform/text.ts";
-import type { Done, Run } from "../runs/kind.ts";
+import type { Done, ListedRun, Run } from "../runs/kind.ts";
 import { nameProblem } from "../spec/names-and-contexts.ts";
 import type { ToolServices } from "../tools/define-tool.ts";
 import {
@@ -428,17 +428,10 @@ function* pendingChanges({ state }: ChangeRun) {
   }
 }
 
-/** How many objects of one kind (group, targeting) a run has, and how many of them it creates, changes and deletes. */
-export type KindCounts = ChangeCounts & { readonly items: number };
-
-/**
- * How many of a run's objects are groups and, if the run applies a plan, targetings. The others are of the kind that
- * the tool changes, mostly options.
- */
-export interface OtherKinds {
-  readonly groups?: KindCounts | undefined;
-  readonly targetings?: KindCounts | undefined;
-}
+export type About = NonNullable<ListedRun["about"]>;
+/** How many of a run's objects are groups and, for a plan, targetings. The others are mostly options. */
+export type OtherKinds = Pick<About, "groups" | "targetings">;
+type KindCounts = NonNullable<OtherKinds["groups"]>;
 
 /**
  * Returns how many of `count` objects are of each kind: `1 group and 4 options`. `of` says which objects are counted:
