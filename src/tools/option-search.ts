@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
-import { pageBudget, renderAnswer, sizeOf, takeRows, writeCursor } from "../answers/budget.ts";
+import { joinNotes, pageBudget, renderAnswer, sizeOf, takeRows, writeCursor } from "../answers/budget.ts";
 import {
   type BriefList,
   briefList,
@@ -286,7 +286,7 @@ export function optionsAnswer<Position>(
   const wanted = Math.min(limit, all.length);
   const position = hits.at(-1)?.behind ?? next;
   const fitting = (brief: BriefList | undefined): number => {
-    const note = part.note ?? fullNote(wanted, wanted);
+    const note = joinNotes([fullNote(wanted, wanted), part.note]);
     const frame = answer([], { cursor: position && writeCursor(query, position), note, brief });
     // The <untrusted> marks around the rows are not counted. The estimate for the rest is too high by about as much, so
     // the answer fits.
@@ -297,7 +297,7 @@ export function optionsAnswer<Position>(
   const brief = whole < all.length ? briefList(all.slice(0, MAX_IN_BRIEF)) : undefined;
   const rows = all.slice(0, brief === undefined ? whole : Math.min(fitting(brief), MAX_IN_BRIEF));
   const behind = rows.length < all.length ? hits[rows.length - 1]?.behind : next;
-  const note = rows.length < all.length ? fullNote(rows.length, wanted) : part.note;
+  const note = joinNotes([rows.length < all.length && fullNote(rows.length, wanted), part.note]);
   return answer(rows, { cursor: behind && writeCursor(query, behind), note, brief });
 }
 

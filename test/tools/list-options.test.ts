@@ -253,6 +253,17 @@ describe("a scan for a Context ID", () => {
     expect(slow.note).toMatch(/after \d+ options; .* The cursor continues\. Faster: search \(part of a name\)/);
   });
 
+  test("names Context IDs that no option holds even if the found options do not fit into one answer", async () => {
+    const { call } = caller(
+      plain(60).map((option, at) => ({ ...option, name: `Option ${at} ${"with a long name ".repeat(20)}` })),
+    );
+    const contextIds = [...Array.from({ length: 45 }, (_, at) => `context ${at + 1}`), "nowhere"];
+    const { note, options } = await call({ targetingId, contextIds });
+    expect(note).toBe(
+      `Only ${options.length} of the 45 requested options fit into this answer. No option holds "nowhere".`,
+    );
+  });
+
   test("limits a note about Context IDs that no option holds to the options that the filters let through", async () => {
     const { call } = caller(plain(20));
     const searched = await call({ targetingId, contextIds: ["context 7", "context 8"], search: "Option 8" });
