@@ -1,5 +1,6 @@
-import type { Socket } from "node:net";
-import { createAdaptorServer, type HttpBindings } from "@hono/node-server";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import { type Context, Hono } from "hono";
 import { isJsonObject } from "../platform/json.ts";
 import { openPort, originOf } from "../platform/listen.ts";
@@ -131,23 +132,17 @@ async function loadFrom(world: World, file: string): Promise<boolean> {
 /** Opens a port. Throws the system's error if that fails. */
 async function listen(app: Hono<{ Bindings: HttpBindings }>, host: string, port: number) {
   // A client would lose a request that it sends while its idle connection closes, so that stays open for long.
-  const server = createAdaptorServer({ fetch: app.fetch, serverOptions: { keepAliveTimeout: KEEP_ALIVE_MS } });
-  const sockets = new Set<Socket>();
-  server.on("connection", (socket: Socket) => {
-    sockets.add(socket);
-    socket.once("close", () => sockets.delete(socket));
-  });
+  const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, getRequestListener(app.fetch));
   return {
     port: await openPort(server, host, port),
-    stop: () =>
-      new Promise<void>((resolve, reject) => {
-        server.close((error) => (error === undefined ? resolve() : reject(error)));
-        for (const socket of sockets) socket.destroy();
-      }),
+    async stop(): Promise<void> {
+      server.close();
+      server.closeAllConnections();
+      await once(server, "close");
+    },
     unref() {
       server.unref();
-      for (const socket of sockets) socket.unref();
-      server.on("connection", (socket: Socket) => socket.unref());
+      server.on("connection", (socket) => socket.unref());
     },
   };
 }

@@ -5,55 +5,45 @@ import { EVENT_LIMITS } from "../spec/limits.ts";
 import { codePoints } from "../spec/names-and-contexts.ts";
 import type { Operation } from "../spec/routes.ts";
 
-/** Creates a log of the newest entries: at most `most`, with `mostLetters` characters in all, but at least one. */
-function ringBuffer<Entry>({
-  most,
-  mostLetters,
-  lettersOf,
-}: {
-  readonly most: number;
-  readonly mostLetters: number;
-  /** Returns the size of an entry in characters. It must always be the same for an entry. */
-  readonly lettersOf: (entry: Entry) => number;
-}) {
-  let ring: (Entry | undefined)[] = [];
-  let oldest = 0;
+/**
+ * Creates a log of the newest entries: at most `most`, with `mostLetters` characters in all, but at least one.
+ * `lettersOf` returns the size of an entry in characters. It must always be the same for an entry.
+ */
+function newestEntries<Entry>(most: number, mostLetters: number, lettersOf: (entry: Entry) => number) {
+  const entries = new Map<number, Entry>();
   let arrived = 0;
   let cleared = 0;
   let letters = 0;
 
   function dropOldest(): void {
-    const entry = ring[oldest % most];
+    const oldest = arrived - entries.size + 1;
+    const entry = entries.get(oldest);
     if (entry !== undefined) letters -= lettersOf(entry);
-    ring[oldest % most] = undefined;
-    oldest += 1;
+    entries.delete(oldest);
   }
 
   return {
     add(entry: Entry): void {
-      if (arrived - oldest >= most) dropOldest();
-      ring[arrived % most] = entry;
       arrived += 1;
+      entries.set(arrived, entry);
       letters += lettersOf(entry);
-      while (letters > mostLetters && arrived - oldest > 1) dropOldest();
+      while (entries.size > most || (letters > mostLetters && entries.size > 1)) dropOldest();
     },
     clear(): void {
-      ring = [];
-      oldest = arrived;
+      entries.clear();
       cleared = arrived;
       letters = 0;
     },
     *newestFirst(): Iterable<Entry> {
-      for (let position = arrived - 1; position >= oldest; position -= 1) {
-        const entry = ring[position % most];
+      for (let number = arrived; number > arrived - entries.size; number -= 1) {
+        const entry = entries.get(number);
         if (entry !== undefined) yield entry;
       }
     },
     /** Returns how many entries were removed to make room, since the start or the last `clear`. */
-    dropped: () => oldest - cleared,
+    dropped: () => arrived - cleared - entries.size,
     /** Returns an entry by its number, from 1. Undefined if the entry was removed. */
-    at: (number: number): Entry | undefined =>
-      number > oldest && number <= arrived ? ring[(number - 1) % most] : undefined,
+    at: (number: number): Entry | undefined => entries.get(number),
     /** The number of the newest entry (0 if there has been none), and what it was at the last `clear`. */
     newest: () => arrived,
     cleared: () => cleared,
@@ -82,11 +72,7 @@ const REQUEST_LETTERS = 2 * 1_048_576;
 export type RequestJournal = ReturnType<typeof requestJournal>;
 
 export function requestJournal() {
-  const kept = ringBuffer<RequestEntry>({
-    most: MAX_REQUESTS,
-    mostLetters: REQUEST_LETTERS,
-    lettersOf: ({ path }) => path.length,
-  });
+  const kept = newestEntries<RequestEntry>(MAX_REQUESTS, REQUEST_LETTERS, ({ path }) => path.length);
   return {
     ...kept,
     /** Returns the requests, the oldest first. `dropped`: how many older requests were removed to make room. */
@@ -250,7 +236,7 @@ type EventFilter = Omit<z.output<typeof eventQuery>, "limit">;
 
 /** Creates the log of the newest events: at most 100,000, with 64 Mi characters. Calls `changed` after each change. */
 export function eventLog(changed: () => void = () => undefined) {
-  const kept = ringBuffer<ArrivedEvent>({ most: MAX_EVENTS, mostLetters: EVENT_LETTERS, lettersOf });
+  const kept = newestEntries(MAX_EVENTS, EVENT_LETTERS, lettersOf);
   let counts = NONE;
   return {
     ...kept,
