@@ -1,4 +1,5 @@
 import { statSync } from "node:fs";
+import { isDeepStrictEqual } from "node:util";
 import * as z from "zod";
 import { systemClock } from "../platform/clock.ts";
 import { parseJson } from "../platform/json.ts";
@@ -157,13 +158,13 @@ export function tokenRights(
     async note(seen: SeenToken): Promise<void> {
       const { name } = seen;
       const last = noted.get(name);
-      if (last !== undefined && isSameToken(last.seen, seen) && Math.abs(now() - last.at) < FRESH_MS) return;
+      if (last !== undefined && isDeepStrictEqual(last.seen, seen) && Math.abs(now() - last.at) < FRESH_MS) return;
       noted.delete(name);
       for (const [oldest] of noted) if (noted.size >= MAX_CALLERS) noted.delete(oldest);
       noted.set(name, { seen, at: now() });
       try {
         const before = await stored(name);
-        if (!before.some((one) => isSameToken(one, seen)))
+        if (!before.some((one) => isDeepStrictEqual(one, seen)))
           await texts.keep(name, JSON.stringify(withLast(before, seen)));
         unstored.delete(name);
       } catch (thrown) {
@@ -187,11 +188,6 @@ export function tokenRights(
 /** Adds a token. Removes the earlier one of the same client, and the oldest above MAX_CLIENTS. */
 function withLast(tokens: readonly SeenToken[], seen: SeenToken): readonly SeenToken[] {
   return [...tokens.filter(({ client }) => client !== seen.client), seen].slice(-MAX_CLIENTS);
-}
-
-function isSameToken(one: SeenToken, other: SeenToken): boolean {
-  const { client, owner, writes, until } = other;
-  return one.client === client && one.owner === owner && one.writes === writes && one.until === until;
 }
 
 export interface ApproversOf {

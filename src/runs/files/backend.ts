@@ -352,15 +352,16 @@ export function targetingMemory(options: MemoryOptions): TargetingMemory {
     const done = turn.then(async () => {
       const next = new Map(await load());
       apply(next);
-      known = newest(next);
-      await writeMemory(options, [...known.values()]);
+      const kept = lastSeenFirst(next).slice(0, MAX_REMEMBERED_TARGETINGS);
+      known = new Map(kept.map((one) => [one._id, one]));
+      await writeMemory(options, kept);
     });
     turn = done;
     return done;
   };
   const recent = async () => {
     await turn;
-    return [...(await load()).values()].sort((one, other) => other.seenAt - one.seenAt);
+    return lastSeenFirst(await load());
   };
 
   return {
@@ -378,12 +379,8 @@ export function targetingMemory(options: MemoryOptions): TargetingMemory {
   };
 }
 
-function newest(targetings: ReadonlyMap<string, SeenTargeting>): ReadonlyMap<string, SeenTargeting> {
-  if (targetings.size <= MAX_REMEMBERED_TARGETINGS) return targetings;
-  const kept = [...targetings.values()]
-    .sort((one, other) => other.seenAt - one.seenAt)
-    .slice(0, MAX_REMEMBERED_TARGETINGS);
-  return new Map(kept.map((one) => [one._id, one]));
+function lastSeenFirst(targetings: ReadonlyMap<string, SeenTargeting>): readonly SeenTargeting[] {
+  return [...targetings.values()].sort((one, other) => other.seenAt - one.seenAt);
 }
 
 /** Returns the targetings in the file. Undefined if the file is missing or damaged. */
