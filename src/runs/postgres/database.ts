@@ -26,18 +26,9 @@ export interface DatabaseOptions {
   readonly connections: number;
 }
 
-export interface Database {
-  /**
-   * Returns the rows of a statement, which is retried while the database cannot be reached. So it must be safe to
-   * repeat. Throws a StoreUnavailableError once `until` is aborted. Without `until`, throws it after some seconds or
-   * when the call must be answered.
-   */
-  rows<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[], until?: AbortSignal): Promise<Row[]>;
-  direct(): Promise<pg.Client>;
-  close(): Promise<void>;
-}
+export type Database = ReturnType<typeof openDatabase>;
 
-export function openDatabase({ url, listenUrl, connections }: DatabaseOptions, clock: Clock = systemClock): Database {
+export function openDatabase({ url, listenUrl, connections }: DatabaseOptions, clock: Clock = systemClock) {
   const common = { application_name: "targeting-mcp", connectionTimeoutMillis: CONNECT_MS, keepAlive: true };
   const pool = new pg.Pool({
     ...common,
@@ -51,6 +42,11 @@ export function openDatabase({ url, listenUrl, connections }: DatabaseOptions, c
   pool.on("error", () => undefined);
   const closing = new AbortController();
   return {
+    /**
+     * Returns the rows of a statement, which is retried while the database cannot be reached. So it must be safe to
+     * repeat. Throws a StoreUnavailableError once `until` is aborted. Without `until`, throws it after some seconds or
+     * when the call must be answered.
+     */
     async rows<Row extends pg.QueryResultRow>(text: string, values: readonly unknown[] = [], until?: AbortSignal) {
       const begin = clock.monotonic();
       const isOver = () => closing.signal.aborted || (until?.aborted ?? clock.monotonic() - begin > PATIENCE_MS);
@@ -62,13 +58,13 @@ export function openDatabase({ url, listenUrl, connections }: DatabaseOptions, c
       });
       return until === undefined ? inCallTime(made, clock) : rejectOnAbort(made, until);
     },
-    async direct() {
+    async direct(): Promise<pg.Client> {
       const client = new pg.Client({ ...common, connectionString: listenUrl ?? url });
       client.on("error", () => undefined);
       await client.connect();
       return client;
     },
-    async close() {
+    async close(): Promise<void> {
       if (closing.signal.aborted) return;
       closing.abort();
       await pool.end();
