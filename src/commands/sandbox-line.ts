@@ -5,60 +5,43 @@ import { acceptedKeys, pageOf } from "../runtime/embedded-sandbox.ts";
 import { inputOf, settingsFrom } from "../runtime/settings-input.ts";
 import { allowClosedOutput, cannotListen, stopSignal } from "../runtime/terminal.ts";
 import { BUILT_IN_KEYS } from "../sandbox/callers.ts";
-import { type Sandbox, type SandboxOptions, startSandbox } from "../sandbox/index.ts";
+import { type Sandbox, startSandbox } from "../sandbox/index.ts";
 import { readSeed, SeedError } from "../sandbox/seed.ts";
 import { DataFileError } from "../sandbox/state-dump.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
-import { address, isPlain, path, type SandboxSeed, SettingsError, text, wholeNumber } from "../settings/value-types.ts";
+import { address, isPlain, path, SettingsError, text, wholeNumber } from "../settings/value-types.ts";
 
 const PLAIN = ", with their keys, unencrypted over http";
 
-interface SandboxCommand extends Pick<SandboxOptions, "allowedHosts" | "forward" | "keys"> {
-  readonly host: string;
-  readonly port: number;
-  readonly data?: string;
-  readonly seed?: SandboxSeed;
-  readonly isQuiet?: boolean;
-}
-
+/** Serves the emulated APIs until a signal. Throws a SettingsError if the port or a file cannot be used. */
 export async function runSandboxLine(line: CommandLine): Promise<number> {
-  const seed = line.flags.get("seed");
+  const given = line.flags.get("seed");
   const flags = new Map([
     ...line.flags,
     ["mode", "sandbox"],
-    ...(seed === undefined ? [] : [["sandbox-seed", seed] as const]),
+    ...(given === undefined ? [] : [["sandbox-seed", given] as const]),
   ]);
   const { environment, http } = settingsFrom(inputOf({ ...line, flags }));
+  if (environment.kind !== "sandbox") throw new TypeError("the mode sandbox has the environment of a sandbox");
   const data = optionOf(line, "data", path);
   const forward = optionOf(line, "forward", address);
-  await runSandbox({
-    host: optionOf(line, "host", text) ?? "127.0.0.1",
-    port: optionOf(line, "port", wholeNumber(0, 65_535)) ?? 4010,
-    allowedHosts: http.allowedHosts,
-    isQuiet: line.flags.has("quiet"),
-    ...(data !== undefined && { data }),
-    ...(forward !== undefined && { forward }),
-    ...(environment.kind === "sandbox" && {
-      seed: environment.seed,
-      keys: acceptedKeys(environment.managementKey, environment.eventKey),
-    }),
-  });
-  return 0;
-}
-
-/** Serves the emulated APIs until a signal. Throws a SettingsError if the port or the data file cannot be used. */
-export async function runSandbox({ data, seed = "none", isQuiet, ...options }: SandboxCommand): Promise<void> {
-  const { host, port, forward } = options;
+  const host = optionOf(line, "host", text) ?? "127.0.0.1";
+  const port = optionOf(line, "port", wholeNumber(0, 65_535)) ?? 4010;
+  const isQuiet = line.flags.has("quiet");
   allowClosedOutput();
   const asked = stopSignal();
-  const planted = await orSay(readSeed(seed));
+  const seed = await orSay(readSeed(environment.seed));
   const sandbox = await orSay(
     startSandbox({
-      ...options,
-      ...(!isQuiet && { failed: (request) => print([failedRequestLine(request)]) }),
-      ...(data !== undefined && { dataFile: data }),
+      host,
+      port,
+      allowedHosts: http.allowedHosts,
+      keys: acceptedKeys(environment.managementKey, environment.eventKey),
+      forward,
+      dataFile: data,
+      seed,
       page: pageOf,
-      seed: planted,
+      failed: isQuiet ? undefined : (request) => print([failedRequestLine(request)]),
     }),
     (thrown) => cannotListen(host, port, thrown),
   );
@@ -86,6 +69,7 @@ export async function runSandbox({ data, seed = "none", isQuiet, ...options }: S
   await asked;
   await orSay(sandbox.close());
   print([sandbox.shutdownSummary(), coverageText(coverageOf(countArrived(sandbox.events().map(arrivedEvent))))]);
+  return 0;
 }
 
 async function orSay<Value>(work: Promise<Value>, ofThePort?: (thrown: Error) => Error): Promise<Value> {

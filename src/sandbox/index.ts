@@ -6,37 +6,29 @@ import { isJsonObject } from "../platform/json.ts";
 import { openPort, originOf } from "../platform/listen.ts";
 import { type Operation, ROUTES } from "../spec/routes.ts";
 import { answerEvent, answerManagement, checkForward } from "./apis.ts";
-import { callerOf, isFromLoopback, isServed, type ManagementKey, type ServedNames } from "./callers.ts";
+import { callerOf, isFromLoopback, isServed, type ServedNames } from "./callers.ts";
 import { controlPlane } from "./control-plane.ts";
 import type { ArrivedEvent, RequestEntry } from "./logs.ts";
 import { type ManagementOperation, OPERATIONS } from "./rules/operations.ts";
 import { deliver, type Reply, type RequestBody, readBody, statusAnswer } from "./rules/outcome.ts";
 import { plantSeed, type Seed, SeedError } from "./seed.ts";
 import { dataFile, dumpWorld, loadWorld, noState, readDataFile } from "./state-dump.ts";
-import { newWorld, type World } from "./world.ts";
+import { newWorld, type World, type WorldOptions } from "./world.ts";
 
-export interface SandboxOptions {
+export interface SandboxOptions extends WorldOptions {
   /** The address to listen on. Default: 127.0.0.1. */
   readonly host?: string;
   /** The port to listen on. Default: 0, which means any free port. */
   readonly port?: number;
   /** Further host names of the APIs. Names of this machine and IP addresses are always accepted. */
   readonly allowedHosts?: readonly string[];
-  /** Keys that are accepted besides the built-in ones. They are secrets, so a dump of the state omits them. */
-  readonly keys?: { readonly managementKeys?: readonly ManagementKey[]; readonly appKeys?: readonly string[] };
-  readonly dataFile?: string;
+  readonly dataFile?: string | undefined;
   readonly seed?: Seed | undefined;
   /** The base address of a real event endpoint, to which every event is sent as well. */
-  readonly forward?: string;
+  readonly forward?: string | undefined;
   /** Creates the handler of the web page. Called when a browser opens the page for the first time. */
   readonly page?: (world: World, url: string) => Promise<(request: Request) => Promise<Response>>;
-  readonly failed?: (request: FailedRequest) => void;
-  /** How long a write waits for another write of its project before it gets a 409, in milliseconds. Default: 200. */
-  readonly lockWaitMs?: number;
-  /** Returns milliseconds since 1970. Default: the system time. */
-  readonly now?: () => number;
-  /** Returns a number from 0 to below 1. Default: Math.random. */
-  readonly random?: () => number;
+  readonly failed?: ((request: FailedRequest) => void) | undefined;
 }
 
 export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
@@ -50,14 +42,7 @@ const KEEP_ALIVE_MS = 65_000;
  */
 export async function startSandbox(options: SandboxOptions = {}) {
   if (options.forward !== undefined) checkForward(options.forward);
-  const world = newWorld({
-    managementKeys: options.keys?.managementKeys ?? [],
-    appKeys: options.keys?.appKeys ?? [],
-    lockWaitMs: options.lockWaitMs ?? 200,
-    now: options.now ?? Date.now,
-    random: options.random ?? Math.random,
-    changed: () => data?.touch(),
-  });
+  const world = newWorld(options, () => data?.touch());
   const data = options.dataFile === undefined ? undefined : dataFile(options.dataFile, () => dumpWorld(world));
   const isLoaded = options.dataFile !== undefined && (await loadFrom(world, options.dataFile));
   if (options.seed !== undefined && !isLoaded) plant(world, options.seed);

@@ -26,32 +26,36 @@ export interface World {
 
 type WorldPart = "state" | "events" | "faults";
 
-/** `lockWaitMs`: how long a write waits for another write of its project before it gets a 409, in milliseconds. */
-interface WorldOptions {
-  readonly managementKeys: readonly ManagementKey[];
-  readonly appKeys: readonly string[];
-  readonly lockWaitMs: number;
-  readonly now: () => number;
-  readonly random: () => number;
-  readonly changed: () => void;
+export interface WorldOptions {
+  /** Keys that are accepted besides the built-in ones. They are secrets, so a dump of the state omits them. */
+  readonly keys?: { readonly managementKeys?: readonly ManagementKey[]; readonly appKeys?: readonly string[] };
+  /** How long a write waits for another write of its project before it gets a 409, in milliseconds. Default: 200. */
+  readonly lockWaitMs?: number;
+  /** Returns milliseconds since 1970. Default: the system time. */
+  readonly now?: () => number;
+  /** Returns a number from 0 to below 1. Default: Math.random. */
+  readonly random?: () => number;
 }
 
-export function newWorld(options: WorldOptions): World {
+export function newWorld(
+  { keys = {}, lockWaitMs = 200, now = Date.now, random = Math.random }: WorldOptions,
+  changed: () => void,
+): World {
   const observers = new EventEmitter<Record<WorldPart, []>>().setMaxListeners(0);
-  const sources = { now: options.now, newId: ulidSource(options.now, options.random) };
+  const sources = { now, newId: ulidSource(now, random) };
   const world: World = {
     sources,
     projects: new Map(),
-    givenKeys: [...BUILT_IN_KEYS.management, ...options.managementKeys],
+    givenKeys: [...BUILT_IN_KEYS.management, ...(keys.managementKeys ?? [])],
     seededKeys: new Map(),
-    appKeys: new Set([...BUILT_IN_KEYS.app, ...options.appKeys]),
-    lock: writeLock(options.lockWaitMs, options.now),
+    appKeys: new Set([...BUILT_IN_KEYS.app, ...(keys.appKeys ?? [])]),
+    lock: writeLock(lockWaitMs, now),
     faults: faults(() => void observers.emit("faults")),
     requests: requestJournal(),
     events: eventLog(() => void observers.emit("events")),
-    readyAt: options.now(),
+    readyAt: now(),
     changed() {
-      options.changed();
+      changed();
       observers.emit("state");
     },
     watch(part, observer) {

@@ -17,8 +17,7 @@ const TARGETING = "01HZZZZZZZZZZZZZZZZZZZZZZZ";
 
 function world() {
   const clock = { now: START };
-  const options = { managementKeys: [], appKeys: [], lockWaitMs: 0, random: () => 0.5, changed: () => undefined };
-  const sandbox = newWorld({ ...options, now: () => clock.now });
+  const sandbox = newWorld({ lockWaitMs: 0, random: () => 0.5, now: () => clock.now }, () => undefined);
   const plant = (seed: unknown) => plantSeed(sandbox, seedSchema.parse(seed));
   return { sandbox, clock, plant };
 }

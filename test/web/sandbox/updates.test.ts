@@ -5,14 +5,8 @@ import { sandboxUpdates } from "../../../src/web/sandbox-page.ts";
 import type { Message } from "../../../src/web/wire.ts";
 
 function world() {
-  return newWorld({
-    managementKeys: [],
-    appKeys: [],
-    lockWaitMs: 0,
-    now: () => Date.UTC(2026, 0, 2),
-    random: () => 0.5,
-    changed: () => undefined,
-  });
+  const options = { lockWaitMs: 0, now: () => Date.UTC(2026, 0, 2), random: () => 0.5 };
+  return newWorld(options, () => undefined);
 }
 
 const event = (eventName: string) => ({ event: { uid: "u", eventName } });
