@@ -4,7 +4,7 @@ import { ulidSource } from "../spec/names-and-contexts.ts";
 import { BUILT_IN_KEYS, DEFAULT_PROJECT, type ManagementKey, SCOPES, type Scope } from "./callers.ts";
 import { type Faults, faults } from "./faults.ts";
 import { type EventLog, eventLog, type RequestJournal, requestJournal } from "./logs.ts";
-import type { Sources } from "./rules/add-options.ts";
+import type { Sources } from "./rules/outcome.ts";
 import { emptyProject, type Project } from "./rules/store.ts";
 
 export interface World {

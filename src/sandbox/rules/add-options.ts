@@ -13,24 +13,12 @@ import {
   requiredLimitError,
   takeOverAsNew,
 } from "./claims.ts";
-import {
-  applyUnit,
-  type BusinessError,
-  businessError,
-  type Checked,
-  type Interference,
-  type ItemOutcome,
-} from "./outcome.ts";
+import { applyUnit, type BusinessError, businessError, type Checked, type ItemsRule } from "./outcome.ts";
 import type { NewOption, OptionToAdd } from "./requests.ts";
 import { idsBy, optionRecordOf, type Project, putOption, type StoredOption, type StoredTargeting } from "./store.ts";
 
 /** Adds options. All items without an error are added, or none of them (management-api 4.1). */
-export function addOptions(
-  project: Project,
-  items: readonly OptionToAdd[],
-  interference: Interference | undefined,
-  sources: Sources,
-): readonly ItemOutcome[] {
+export const addOptions: ItemsRule<OptionToAdd> = (project, items, interference, sources) => {
   const repeated = repeatedNames(items.map((item) => ({ place: item.targeting, names: namesOf(item) })));
   let errors = checkItems(project, items, repeated, new Map());
   const overfull = productErrors(project, items, errors);
@@ -49,7 +37,7 @@ export function addOptions(
     };
   });
   return applyUnit(checked, interference);
-}
+};
 
 /**
  * Checks the items of a request. `settled`: the errors that are already known, by index of the item. An item with an
@@ -143,12 +131,6 @@ function productErrors(
     else for (const index of indexes) failed.set(index, error);
   }
   return failed;
-}
-
-/** Where times and IDs come from. `now` returns milliseconds since 1970. Each new ID sorts after all earlier ones. */
-export interface Sources {
-  now(): number;
-  newId(): string;
 }
 
 /** Returns the type of a new option. Without `type`, an option with `children` is a group (assumed). */

@@ -1,5 +1,5 @@
 import { LIMITS } from "../../spec/limits.ts";
-import { namesTaken, parentError, type Sources } from "./add-options.ts";
+import { namesTaken, parentError } from "./add-options.ts";
 import {
   addIncreases,
   type Claims,
@@ -20,8 +20,8 @@ import {
   type BusinessError,
   businessError,
   type Checked,
-  type Interference,
   type ItemOutcome,
+  type ItemsRule,
 } from "./outcome.ts";
 import type { ContextChanges, OptionUpdate } from "./requests.ts";
 import {
@@ -43,12 +43,7 @@ interface UpdateClaims extends Claims {
 const NOT_SUPPORTED = businessError("TARGETING_CATEGORY_NOT_SUPPORTED");
 
 /** Updates options. An item that fails does not affect the others (management-api 4.1). */
-export function updateOptions(
-  project: Project,
-  items: readonly OptionUpdate[],
-  interference: Interference | undefined,
-  sources: Sources,
-): readonly ItemOutcome[] {
+export const updateOptions: ItemsRule<OptionUpdate> = (project, items, interference, sources) => {
   const claims: UpdateClaims = { ...noClaims(project), arrivals: new Map(), hadNoContexts: new Set() };
   const repeated = repeatedNames(items.map((item) => newNameOf(project, item)));
   const at = new Date(sources.now()).toISOString();
@@ -64,7 +59,7 @@ export function updateOptions(
     writeUpdate(claims, option, item, at);
     return { data: optionRecordOf(option) };
   });
-}
+};
 
 /** Returns the targeting of an option (`place`) and its new name in `names`, which is empty if the name stays. */
 function newNameOf(project: Project, item: OptionUpdate): { place: string; names: readonly string[] } {
@@ -217,11 +212,7 @@ export function treeItemsError(project: Project, ids: readonly string[]): Busine
 }
 
 /** Deletes options as a unit (management-api 4.1). Remaining sub-options of a deleted group become top-level. */
-export function deleteOptions(
-  project: Project,
-  ids: readonly string[],
-  interference: Interference | undefined,
-): readonly ItemOutcome[] {
+export const deleteOptions: ItemsRule<string> = (project, ids, interference) => {
   const targets = new Map<string, StoredOption>();
   for (const id of ids) {
     const option = project.options.get(id);
@@ -243,7 +234,7 @@ export function deleteOptions(
     };
   });
   return applyUnit(checked, interference);
-}
+};
 
 /**
  * Removes from `targets` (the options to delete) each group whose remaining sub-options cannot inherit its settings,

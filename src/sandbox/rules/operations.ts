@@ -1,8 +1,8 @@
 import type * as z from "zod";
 import { isUlid } from "../../spec/names-and-contexts.ts";
-import { addOptions, type Sources } from "./add-options.ts";
+import { addOptions } from "./add-options.ts";
 import { deleteOptions, treeItemsError, updateOptions } from "./change-options.ts";
-import { bulkBody, businessError, type Interference, type ItemOutcome, type Outcome } from "./outcome.ts";
+import { bulkBody, businessError, type Interference, type ItemsRule, type Outcome, type Sources } from "./outcome.ts";
 import { BODIES, type Bodies, type BodyOperation, QUERIES, requestProblems, validate } from "./requests.ts";
 import type { Project } from "./store.ts";
 import {
@@ -77,14 +77,6 @@ function withPathId(preparer: (pathId: string) => Preparer): Preparer {
   return (parts) =>
     isUlid(parts.pathId) ? preparer(parts.pathId)(parts) : { problems: "the ID in the path must be a valid ULID" };
 }
-
-/** A function that applies the items of a request. Returns one outcome for each item (management-api 4.1). */
-type ItemsRule<Item> = (
-  project: Project,
-  items: readonly Item[],
-  interference: Interference | undefined,
-  sources: Sources,
-) => readonly ItemOutcome[];
 
 function bulk<Item>(rule: ItemsRule<Item>, items: readonly Item[]): Applicable {
   return (project, sources, interference) => ({ body: bulkBody(rule(project, items, interference, sources)) });

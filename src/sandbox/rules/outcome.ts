@@ -4,6 +4,7 @@ import { jsonPieces } from "../../platform/json.ts";
 import { ERROR_CODES, type ErrorCode } from "../../spec/error-codes.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { BulkResult } from "../../spec/records.ts";
+import type { Project } from "./store.ts";
 
 /** The error of an item or of a whole request (management-api 7.2). `detail` contains the fields of 7.3. */
 export interface BusinessError {
@@ -28,6 +29,20 @@ export interface Interference {
   /** Whether the `add` of an update is applied although the update fails (management-api 4.1). */
   readonly addApplied: boolean;
 }
+
+/** Where times and IDs come from. `now` returns milliseconds since 1970. Each new ID sorts after all earlier ones. */
+export interface Sources {
+  now(): number;
+  newId(): string;
+}
+
+/** A function that applies the items of a request. Returns one outcome for each item (management-api 4.1). */
+export type ItemsRule<Item> = (
+  project: Project,
+  items: readonly Item[],
+  interference: Interference | undefined,
+  sources: Sources,
+) => readonly ItemOutcome[];
 
 /** Applies all items without an error, or none (management-api 4.1). */
 export function applyUnit(items: readonly Checked[], interference: Interference | undefined): readonly ItemOutcome[] {

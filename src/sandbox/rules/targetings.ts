@@ -1,12 +1,12 @@
-import { claimContexts, namesOf, type Sources, shapeError, writeNewOption } from "./add-options.ts";
+import { claimContexts, namesOf, shapeError, writeNewOption } from "./add-options.ts";
 import { type Claims, lockedTargetings, noClaims, repeatedNames } from "./claims.ts";
 import {
   applyUnit,
   type BusinessError,
   businessError,
   type Checked,
-  type Interference,
   type ItemOutcome,
+  type ItemsRule,
   type Outcome,
 } from "./outcome.ts";
 import type { GetQuery, ListQuery, TargetingRename, TargetingToCreate } from "./requests.ts";
@@ -21,12 +21,7 @@ import {
 } from "./store.ts";
 
 /** Creates targetings: all without an error, or none (management-api 4.1). */
-export function createTargetings(
-  project: Project,
-  items: readonly TargetingToCreate[],
-  interference: Interference | undefined,
-  sources: Sources,
-): readonly ItemOutcome[] {
+export const createTargetings: ItemsRule<TargetingToCreate> = (project, items, interference, sources) => {
   const claims = noClaims(project);
   const repeated = repeatedNames(items.map(({ name }) => ({ place: project._id, names: [name] })));
   const at = new Date(sources.now()).toISOString();
@@ -49,7 +44,7 @@ export function createTargetings(
     };
   });
   return applyUnit(checked, interference);
-}
+};
 
 function createError(
   claims: Claims,
@@ -79,12 +74,7 @@ function nameTaken(project: Project, name: string, except?: string): BusinessErr
 }
 
 /** Renames targetings one by one, so an item can use a name that an earlier item gives up (management-api 4.1). */
-export function renameTargetings(
-  project: Project,
-  items: readonly TargetingRename[],
-  interference: Interference | undefined,
-  sources: Sources,
-): readonly ItemOutcome[] {
+export const renameTargetings: ItemsRule<TargetingRename> = (project, items, interference, sources) => {
   const at = new Date(sources.now()).toISOString();
   return items.map((item, index): ItemOutcome => {
     if (interference?.hits(index)) return { error: interference.error };
@@ -95,14 +85,10 @@ export function renameTargetings(
     renameStoredTargeting(project, targeting, item.name, at);
     return { data: targetingRecordOf(targeting) };
   });
-}
+};
 
 /** Deletes targetings as a unit (management-api 4.1). Those with options in a running campaign are locked (7.2). */
-export function deleteTargetings(
-  project: Project,
-  ids: readonly string[],
-  interference: Interference | undefined,
-): readonly ItemOutcome[] {
+export const deleteTargetings: ItemsRule<string> = (project, ids, interference) => {
   const locked = lockedTargetings(project);
   const named = new Set<string>();
   const checked = ids.map((id): Checked => {
@@ -118,7 +104,7 @@ export function deleteTargetings(
     };
   });
   return applyUnit(checked, interference);
-}
+};
 
 export function getTargeting(project: Project, id: string): Outcome {
   const targeting = project.targetings.get(id);
