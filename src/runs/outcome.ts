@@ -121,9 +121,6 @@ export type Asked = z.infer<typeof asked>;
 /** A name in the call, and the existing name that was meant although its case or outer spaces differ. */
 export type MatchedName = Fixed<z.infer<typeof takenName>>;
 
-export type NearIds = Fixed<z.infer<typeof nearIds>>;
-export type JoinedIds = Fixed<z.infer<typeof joinedIds>>;
-
 /** Options that were found in another group than the one that the call names. `first` has examples of their names. */
 export type Elsewhere = Fixed<z.infer<typeof elsewhere>>;
 

@@ -27,6 +27,7 @@ import {
 } from "./arguments.ts";
 import { type ToolAnswer, type ToolContext, type ToolDefinition, timeLeft, type Waiting } from "./define-tool.ts";
 import { allowedText } from "./execution-guard.ts";
+import { walkPosition } from "./option-search.ts";
 
 const input = () =>
   z.strictObject({
@@ -145,12 +146,7 @@ const counted = z.strictObject({
   withoutContexts: z.int(),
   contextIds: z.int(),
 });
-const place = z.strictObject({
-  top: z.int().min(0),
-  inside: z.int().min(0).optional(),
-  last: z.string().optional(),
-  counted,
-});
+const place = walkPosition.extend({ counted });
 
 const NOTHING: z.output<typeof counted> = { topLevel: 0, groups: 0, subOptions: 0, withoutContexts: 0, contextIds: 0 };
 

@@ -26,6 +26,8 @@ import {
   savedList,
   searchOptions,
   sortedPart,
+  walkCounts,
+  walkPosition,
 } from "./option-search.ts";
 
 const MAX_CONTEXT_IDS = 50;
@@ -120,18 +122,14 @@ function wantedContextIds({
 const MAX_ROWS = 100;
 const FIRST_CONTEXT_IDS = 5;
 
-const counts = z.tuple([z.int(), z.int(), z.int()]);
-const position = z.strictObject({
-  top: z.int().min(0),
-  inside: z.int().min(0).optional(),
-  last: z.string().optional(),
+const position = walkPosition.extend({
   /** Set if options before this position may have been missed. */
   isLost: z.literal(true).optional(),
   page: z.string().optional(),
   /** How many top-level options, sub-options and matches come before this position. */
-  before: counts.optional(),
+  before: walkCounts.optional(),
   /** How many top-level options, sub-options and matches the whole list has. Only set after it was read completely. */
-  whole: counts.optional(),
+  whole: walkCounts.optional(),
 });
 type Position = z.output<typeof position>;
 

@@ -101,6 +101,15 @@ export function searchOptions(
   });
 }
 
+export const walkPosition = z.strictObject({
+  top: z.int().min(0),
+  inside: z.int().min(0).optional(),
+  last: z.string().optional(),
+});
+
+/** How many top-level options, sub-options and matches there are. */
+export const walkCounts = z.tuple([z.int(), z.int(), z.int()]);
+
 const key = z.tuple([z.union([z.string(), z.number()]), z.string(), z.string()]);
 /**
  * The content of the cursor of a sorted list. `after`: the sort key of the last returned option. `scan`: where to go on
@@ -108,15 +117,7 @@ const key = z.tuple([z.union([z.string(), z.number()]), z.string(), z.string()])
  */
 const place = z.strictObject({
   after: key.optional(),
-  scan: z
-    .strictObject({
-      id: z.string(),
-      top: z.int().min(0),
-      inside: z.int().min(0).optional(),
-      last: z.string().optional(),
-      counted: z.tuple([z.int(), z.int(), z.int()]),
-    })
-    .optional(),
+  scan: walkPosition.extend({ id: z.string(), counted: walkCounts }).optional(),
 });
 type Place = z.output<typeof place>;
 type Key = z.output<typeof key>;
