@@ -12,6 +12,7 @@ import {
 } from "../plans/plan.ts";
 import { groupNamesOf, type PlanDocument, plansOf } from "../plans/plan-document.ts";
 import { countsOfRows, mayBeUndoneLater, type RowLabel, UNDO_LABELS, type UndoRow } from "../plans/undo-plan.ts";
+import { groupedBy } from "../platform/by-key.ts";
 import { amount, capitalized, firstOf } from "../platform/text.ts";
 import { targetingWords } from "./approvals.ts";
 import {
@@ -147,7 +148,7 @@ function textOf(answer: AnsweredPlan, most: number): readonly string[] {
       return section(`${capitalized(KIND_WORDS[kind])} (${count(own.length)}):`, own.map(changeLine));
     }),
     ...section("Conflicts, changed in the file and in the service since the base:", listed.conflicts, 1),
-    ...section("Problems:", listed.problems, 1),
+    ...section("Problems:", problemLines(plan.problems), 1),
     ...section("Limits:", listed.limits, 1),
     ...section("Changed in the service since the base, and kept:", listed.drift),
     ...section("Not in the file, and kept:", listed.onlyThere),
@@ -178,6 +179,16 @@ function requestLines(requests: readonly PlannedRequest[]): readonly string[] {
   }
   const parts = [...kinds].map(([words, many]) => `${count(many)} to ${words}`);
   return [`Requests: ${count(requests.length)} (${parts.join(", ")}).`];
+}
+
+/** Returns one line for all problems with the same words: the first of them, and how many others there are. */
+function problemLines(problems: readonly Problem[]): readonly string[] {
+  const groups = groupedBy(problems, ({ message, remedy }) => `${message} ${remedy}`);
+  return [...groups.values()].flatMap(([first, ...others]) => {
+    if (first === undefined) return [];
+    const more = others.length === 0 ? "" : ` ${amount(others.length, "more row")} with the same problem.`;
+    return [`${problemLine("file", first)}${more}`];
+  });
 }
 
 /** Returns the answer if a desired state has problems. `runId`: the run that stores its sheet, if it is one. */
@@ -228,9 +239,10 @@ export function rowsOfPlan(document: PlanDocument): readonly Row[] {
   const { plan, wayBack } = document;
   if (wayBack !== undefined) return inOrder(wayBack.rows).map((row) => undoPlanRow(row, document));
   const changes = changesOf(plan, groupNamesOf(document));
-  const { conflicts, drift, onlyThere } = plan;
+  const { problems, conflicts, drift, onlyThere } = plan;
   const row = (data: Row["data"], kind: string, text: string): Row => ({ data, line: `${kind}: ${text}` });
   return [
+    ...problems.map((one) => row({ kind: "problem", ...one }, "problem", problemLine("file", one))),
     ...conflicts.map((one) => row({ kind: "conflict", ...one }, "conflict", differenceLine(one))),
     ...CHANGE_KINDS.flatMap((kind) => changes.filter((change) => change.kind === kind)).map((change) =>
       row(change, KIND_WORDS[change.kind], changeLine(change)),

@@ -262,6 +262,19 @@ test("a plan with problems begins with them, and names arguments, not flags", as
   expect(text).not.toContain("--");
 });
 
+test("problems with the same words are one line, and get_run shows all of them", async () => {
+  const { call, folder, targetingId } = await spring();
+  const file = join(folder, "rows.csv");
+  const rows = Array.from({ length: 60 }, (_, at) => `New ${at},Nope`);
+  await writeFile(file, ["Option,Group", ...rows].join("\n"));
+  const { data, text } = await call("plan_targeting", { file, targetingId });
+  expect(text).toMatch(
+    /- file:2:\d+: no option has the name "Nope".* 59 more rows with the same problem\.\n(?!- file)/,
+  );
+  const shown = await call("get_run", { runId: data.runId, cursor: data.cursor, limit: 10 });
+  expect(shown.text).toContain("problem: file:2:");
+});
+
 test("prune without a base names a way with files and one without them", async () => {
   const { client, targetingId } = await spring();
   const desired = { version: 1, targeting: { _id: targetingId }, options: [] };
