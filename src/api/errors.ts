@@ -1,5 +1,6 @@
 import { promisify } from "node:util";
 import { brotliDecompress, gunzip, inflate, inflateRaw } from "node:zlib";
+import { defined } from "../platform/json.ts";
 import { HeldBackError } from "../runs/turn.ts";
 import type { Operation } from "../spec/routes.ts";
 
@@ -155,16 +156,16 @@ export function isApiError(thrown: unknown): thrown is ApiError {
 /** Returns the fields of an error that are stored with a run. `answers/` turns them into sentences. */
 export function problemOf(error: ApiError): Readonly<Record<string, unknown>> {
   const { effect, operation, statusCode } = error;
-  const about = { effect, operation, ...(statusCode !== undefined && { statusCode }) };
+  const about = { effect, operation, ...defined({ statusCode }) };
   if (error instanceof BusyError) return { ...about, retryAfterMs: error.retryAfterMs };
-  const { messages: all = [], setBy } = "messages" in error ? error : { setBy: error.setBy };
-  const more = { ...(setBy !== undefined && { setBy }), ...(all.length > 0 && { messages: all.slice(0, 3) }) };
+  const all = "messages" in error ? error.messages : [];
+  const more = { ...defined({ setBy: error.setBy }), ...(all.length > 0 && { messages: all.slice(0, 3) }) };
   if (error instanceof RejectedError) {
     const { kind, route, errorCode } = error;
-    return { ...about, ...more, kind, route, ...(errorCode !== undefined && { errorCode }) };
+    return { ...about, ...more, kind, route, ...defined({ errorCode }) };
   }
   const { reason, network } = error;
-  return { ...about, ...more, reason, ...(network !== undefined && { network }) };
+  return { ...about, ...more, reason, ...defined({ network }) };
 }
 
 /**

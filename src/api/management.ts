@@ -1,5 +1,6 @@
 import { setMaxListeners } from "node:events";
 import type { Clock } from "../platform/clock.ts";
+import { defined } from "../platform/json.ts";
 import type { Fence } from "../runs/turn.ts";
 import type { BulkResult, OptionPage, OptionWithContexts, TargetingRecord } from "../spec/records.ts";
 import type { BulkOperation, RouteTable } from "../spec/routes.ts";
@@ -43,7 +44,7 @@ interface GetOptionQuery {
 
 /** Which page of a list to read (limits: management-api 8.1). With `parent`, lists the sub-options of this group. */
 interface ListOptionsQuery extends GetOptionQuery {
-  readonly parent?: string;
+  readonly parent?: string | undefined;
 }
 
 /**
@@ -58,7 +59,7 @@ export interface ManagementApi {
   bulk(
     operation: BulkOperation,
     items: BulkItems,
-    options?: RequestOptions & { readonly targetingId?: string; readonly fence?: Fence },
+    options?: RequestOptions & { readonly targetingId?: string | undefined; readonly fence?: Fence },
   ): Promise<BulkAnswer>;
   /**
    * Opens a connection if none is idle, so that the next request does not wait for one. Throws a NotSentError if
@@ -124,8 +125,7 @@ export function managementOver(http: Http, routes: RouteTable): ManagementApi {
 }
 
 function clockOf({ answer }: Called): { readonly serverTime?: number } {
-  const serverTime = serverTimeOf(answer.headers);
-  return serverTime === undefined ? {} : { serverTime };
+  return defined({ serverTime: serverTimeOf(answer.headers) });
 }
 
 interface ReadRetry {

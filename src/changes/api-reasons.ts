@@ -1,4 +1,5 @@
 import { type ApiError, problemOf, RATE_LIMITED, type RejectionKind } from "../api/errors.ts";
+import { defined } from "../platform/json.ts";
 import { OWN_CODES, type OwnCode, type Reason } from "../runs/outcome.ts";
 import type { ItemError } from "../spec/records.ts";
 import type { BulkOperation } from "../spec/routes.ts";
@@ -14,12 +15,8 @@ function serviceCode(errorCode: string | undefined): string | undefined {
 
 export function itemReason(operation: BulkOperation, error: ItemError | null | undefined): Reason {
   const { statusCode, errorCode, detail } = error ?? {};
-  return {
-    code: serviceCode(errorCode) ?? (statusCode === 400 ? "VALIDATION" : "REJECTED"),
-    operation,
-    ...(statusCode === undefined ? {} : { statusCode }),
-    ...(detail === undefined ? {} : { detail }),
-  };
+  const code = serviceCode(errorCode) ?? (statusCode === 400 ? "VALIDATION" : "REJECTED");
+  return { code, operation, ...defined({ statusCode, detail }) };
 }
 
 const REJECTION_CODES = {
@@ -39,7 +36,7 @@ export const ADDRESS_REJECTIONS: ReadonlySet<RejectionKind> = new Set(["wrongRou
 
 export function requestReason(operation: BulkOperation, error: ApiError): Reason {
   const { statusCode } = error;
-  const about = { operation, ...(statusCode !== undefined && { statusCode }) };
+  const about = { operation, ...defined({ statusCode }) };
   if (error.effect === "busy") {
     return statusCode === RATE_LIMITED
       ? { code: "RATE_LIMITED", ...about, detail: { retryAfterMs: error.retryAfterMs } }
@@ -47,18 +44,14 @@ export function requestReason(operation: BulkOperation, error: ApiError): Reason
   }
   const { route, reason, network, setBy, messages } = problemOf(error);
   if (error.effect !== "rejected") {
-    const detail = { reason, ...given({ network, setBy, messages }) };
+    const detail = { reason, ...defined({ network, setBy, messages }) };
     return { code: error.effect === "notSent" ? "NOT_SENT" : "NO_ANSWER", ...about, detail };
   }
   const way = ADDRESS_REJECTIONS.has(error.kind) ? { route, setBy } : {};
-  const detail = { ...error.detail, ...given({ messages, ...way }) };
+  const detail = { ...error.detail, ...defined({ messages, ...way }) };
   return {
     code: serviceCode(error.errorCode) ?? REJECTION_CODES[error.kind],
     ...about,
     ...(Object.keys(detail).length > 0 && { detail }),
   };
-}
-
-function given(fields: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }

@@ -16,6 +16,7 @@ import {
 } from "../files/rows.ts";
 import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
+import { defined } from "../platform/json.ts";
 import type { Ending } from "../runs/kind.ts";
 import { type OwnCode, ownReason, type Standing } from "../runs/outcome.ts";
 import type { RunHeader } from "../runs/store.ts";
@@ -353,7 +354,7 @@ export function unfinishedPlanState({ tool, input }: WriteCall): RunState {
   const state = new RunState();
   if (tool !== "apply_plan") return state;
   const { targetingId, plannedBy } = input;
-  state.apply({ t: "objects", objects: [{ index: 0, ...(targetingId !== undefined && { _id: targetingId }) }] });
+  state.apply({ t: "objects", objects: [{ index: 0, ...defined({ _id: targetingId }) }] });
   state.apply({ t: "facts", facts: { tool: plannedBy } });
   return state;
 }

@@ -323,7 +323,7 @@ function driverOf(
       const inPath = operation === "addOptions" && perTargeting;
       const items = requestItems(state, ids, inPath);
       const targetingId = inPath ? state.boundId(state.steps.partAt(ids[0] ?? -1), "targeting") : undefined;
-      return api.bulk(operation, items, { fence, ...(targetingId !== undefined && { targetingId }) });
+      return api.bulk(operation, items, { fence, targetingId });
     },
     ...(perTargeting && {
       apartBy: (id: number) => {

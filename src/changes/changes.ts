@@ -3,6 +3,7 @@ import type { OpenedFile } from "../files/rows.ts";
 import type { PlannedChanges, ResolvedRun } from "../plans/planned-undo.ts";
 import { FileError } from "../platform/files.ts";
 import { type ByteSource, digestOf } from "../platform/held-folder.ts";
+import { defined } from "../platform/json.ts";
 import { messageOf } from "../platform/text.ts";
 import type { RunsContext } from "../runs/kind.ts";
 import { KindRuns, type Requested, type RunInput, type RunMarks, startOrJoin } from "../runs/kind-runs.ts";
@@ -123,7 +124,7 @@ export class Changes {
     if (waiting !== undefined) return waiting.header;
     const file = fileOf(call);
     const input = file && bytes && { bytes, digest: file.digest };
-    return this.runs.keep(call, caller, input, { ...marks, ...(repeats !== undefined && { repeats }) });
+    return this.runs.keep(call, caller, input, { ...marks, ...defined({ repeats }) });
   }
 
   async waitingRun(call: WriteCall, caller: string): Promise<ChangeRun | undefined> {
@@ -468,24 +469,9 @@ async function plannedCall(
   const digest = await digestOf(bytes);
   const [targetingId, ...further] = targetings;
   const furtherIds = further.flatMap((id) => id ?? []);
-  const by = {
-    plannedBy,
-    ...(base && { base }),
-    ...(undoes !== undefined && { undoes }),
-    ...(sheet && { sheet: sheet.file }),
-  };
-  return {
-    call: {
-      tool: "apply_plan",
-      input: {
-        ...by,
-        ...(targetingId !== undefined && { targetingId }),
-        ...(furtherIds.length > 0 && { furtherIds }),
-        digest,
-      },
-    },
-    input: { bytes, digest },
-  };
+  const about = defined({ base, undoes, sheet: sheet?.file, targetingId });
+  const call = { plannedBy, ...about, ...(furtherIds.length > 0 && { furtherIds }), digest };
+  return { call: { tool: "apply_plan", input: call }, input: { bytes, digest } };
 }
 
 function inOne(text: PlanText): ByteSource {

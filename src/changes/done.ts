@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { parseJson } from "../platform/json.ts";
+import { defined, parseJson } from "../platform/json.ts";
 import type {
   ChangedOption,
   CreatedWithoutId,
@@ -135,11 +135,7 @@ function doubtedObject(state: RunState, object: number, step: Step | undefined, 
   const isTargeting = step?.operation === "deleteTargetings" || step?.operation === "renameTargetings";
   const placed = before?.kind === "option" ? before.targeting : undefined;
   const targeting = isTargeting ? _id : (placed ?? state.boundId(step, "targeting") ?? state.facts.within);
-  return {
-    ...(_id !== undefined && { _id }),
-    ...(name !== undefined && { name }),
-    ...(targeting !== undefined && { targeting }),
-  };
+  return defined({ _id, name, targeting });
 }
 
 export function namesOf(state: RunState): ReadonlyMap<string, string> {
@@ -249,8 +245,7 @@ class Tracks {
     const { targeting, parent } = place;
     const isGroup = type === "collection" || children !== undefined;
     // The API documents do not say which value exposeChildren has by default.
-    const expose = exposeChildren === undefined ? {} : { exposeChildren };
-    const left = { name, type: isGroup ? "collection" : "atomic", parent, ...expose, contexts } as const;
+    const left = { name, type: isGroup ? "collection" : "atomic", parent, exposeChildren, contexts } as const;
     if (_id !== undefined) {
       this.#enter(_id, parent);
       this.#options.set(_id, { created: { ...left, targeting }, isDeleted: false });
@@ -366,7 +361,7 @@ class Tracks {
     const former = line?.kind === "option" ? line : undefined;
     const targeting = former?.targeting ?? track.wasIn?.targeting ?? this.#within;
     const called = former?.name ?? this.#nameOf(_id);
-    const about = { _id, targeting, ...(called !== undefined && { called }) };
+    const about = { _id, targeting, called };
     if (!isDeleted) return changedOf(about, track, former);
     return [{ did: "deleted", ...about, before: former && stateOf(former) }];
   }
@@ -385,20 +380,16 @@ interface Track {
   contexts?: Map<string, boolean>;
 }
 
-function leftOf(created: OptionState & { readonly targeting: string }, { name, parent, ...track }: Track) {
-  return {
-    ...created,
-    ...(name !== undefined && { name }),
-    ...(parent !== undefined && { parent }),
-    ...(track.exposeChildren !== undefined && { exposeChildren: track.exposeChildren }),
-    ...(track.contexts && { contexts: [...track.contexts].flatMap(([id, isHeld]) => (isHeld ? [id] : [])) }),
-  };
+function leftOf(created: OptionState & { readonly targeting: string }, track: Track) {
+  const { name, parent, exposeChildren } = track;
+  const contexts = track.contexts && [...track.contexts].flatMap(([id, isHeld]) => (isHeld ? [id] : []));
+  return { ...created, ...defined({ name, parent, exposeChildren, contexts }) };
 }
 
 /** Returns the previous state of an option. Undefined if a part of the state was not stored. */
 function stateOf({ name, type, parent, exposeChildren, held }: PreviousOption): OptionState | undefined {
   if (name === undefined || type === undefined || parent === undefined || held === undefined) return undefined;
-  return { name, type, parent, ...(exposeChildren !== undefined && { exposeChildren }), contexts: held };
+  return { name, type, parent, exposeChildren, contexts: held };
 }
 
 function changedOf(

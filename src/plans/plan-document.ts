@@ -3,7 +3,7 @@ import * as z from "zod";
 import { isApiError } from "../api/errors.ts";
 import { FileError, undefinedIf } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
-import { type Fixed, jsonPieces, parseJson } from "../platform/json.ts";
+import { defined, type Fixed, jsonPieces, parseJson } from "../platform/json.ts";
 import { amount } from "../platform/text.ts";
 import type { TargetingMemory } from "../runs/backend.ts";
 import { type Base, type ServiceTargeting, ulid } from "./base.ts";
@@ -76,7 +76,7 @@ export function planDocument(
     ...origin,
     plan,
     groups,
-    ...(wayBack !== undefined && { wayBack }),
+    ...defined({ wayBack }),
   };
   return { ...content, digest: digestOfPlan(content) };
 }
@@ -164,7 +164,7 @@ export function planJson(document: PlanDocument, requests: PlanJson["requests"])
     ...(onlyThere.length > 0 && { onlyThere }),
     limits,
     problems,
-    ...(document.wayBack !== undefined && { wayBack: document.wayBack.rows }),
+    ...defined({ wayBack: document.wayBack?.rows }),
     requests,
     digest,
     exitCode,

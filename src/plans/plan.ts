@@ -1,6 +1,6 @@
 import * as z from "zod";
 import type { Change, KnownOption, Ref } from "../model/targeting-model.ts";
-import type { Fixed } from "../platform/json.ts";
+import { defined, type Fixed } from "../platform/json.ts";
 import { baseLine, type ServiceOption, ulid } from "./base.ts";
 
 /** A value as people see it: a group by its name (null for the top level), Context IDs by their number. */
@@ -287,15 +287,8 @@ export function changeOf(item: PlanItem, at: number, groupOf = groupAt): Change 
     return { kind: "create", ref: newRef(at), name: item.name, ...place, expose: expose ?? false, contexts };
   }
   const { add, remove } = item.contexts ?? { add: [], remove: [] };
-  return {
-    kind: "update",
-    ref: item._id,
-    add,
-    remove,
-    ...(name !== undefined && { name }),
-    ...(item.parent !== undefined && { parent: groupOf(item.parent) }),
-    ...(expose !== undefined && { expose }),
-  };
+  const parent = item.parent === undefined ? undefined : groupOf(item.parent);
+  return { kind: "update", ref: item._id, add, remove, ...defined({ name, parent, expose }) };
 }
 
 /** Used in a model of a targeting for options whose Context IDs do not matter. */

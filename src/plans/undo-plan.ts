@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { type Change, type Conflict, conflicts } from "../model/targeting-model.ts";
-import type { Fixed } from "../platform/json.ts";
+import { defined, type Fixed } from "../platform/json.ts";
 import type { ChangedOption, FieldChange, OptionEffect, OptionState } from "../runs/kind.ts";
 import { LIMITS } from "../spec/limits.ts";
 import { bytesOf, nameProblem } from "../spec/names-and-contexts.ts";
@@ -206,8 +206,7 @@ function changeBack({ key: ref, kind, name, type, parent, add, remove }: Intent)
     const group = type === "collection";
     return { kind, ref, name: name ?? "", group, parent: parent ?? null, expose: false, contexts: add };
   }
-  const changes = { ...(name !== undefined && { name }), ...(parent !== undefined && { parent }) };
-  return { kind: "update", ref, ...changes, add, remove };
+  return { kind: "update", ref, ...defined({ name, parent }), add, remove };
 }
 
 /** Removes the change that causes a conflict from an undo. Returns false if it was removed before. */

@@ -1,4 +1,5 @@
 import { groupedBy } from "../platform/by-key.ts";
+import { defined } from "../platform/json.ts";
 import type { CreatedWithoutId, Done, OptionEffect, TargetingEffect, UncertainObject } from "../runs/kind.ts";
 import { nameProblem } from "../spec/names-and-contexts.ts";
 import { digestOfContexts } from "./base.ts";
@@ -159,8 +160,7 @@ export function alreadyUndone({ targetings, options }: Done, rows: readonly Undo
 }
 
 function doubted({ _id, name, targeting }: UncertainObject): Pick<UndoRow, "targeting" | "_id" | "name"> {
-  const about = { name: name ?? _id ?? "", ...(_id !== undefined && { _id }) };
-  return targeting === undefined ? about : { ...about, targeting };
+  return { name: name ?? _id ?? "", ...defined({ _id, targeting }) };
 }
 
 function unplaced(option: OptionEffect): UndoRow {

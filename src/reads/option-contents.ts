@@ -1,5 +1,6 @@
 import { isApiError, ListError, RejectedError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
+import { defined } from "../platform/json.ts";
 import type { ContentsStore, SeenOption } from "../runs/backend.ts";
 import { LIMITS } from "../spec/limits.ts";
 import type { OptionRecord } from "../spec/records.ts";
@@ -9,7 +10,7 @@ import { pagesAhead, sideBySide } from "./side-by-side.ts";
 export interface OptionContents {
   readonly option: OptionRecord;
   readonly contexts: readonly string[];
-  readonly serverTime?: number;
+  readonly serverTime?: number | undefined;
 }
 
 /**
@@ -53,7 +54,7 @@ async function readOnce(
   } finally {
     await pages.stop();
   }
-  return { option, contexts, ...(serverTime !== undefined && { serverTime }) };
+  return { option, contexts, serverTime };
 }
 
 function isChanged(before: OptionRecord, now: OptionRecord): boolean {
@@ -244,7 +245,7 @@ class Search implements FoundOptions {
     this.#listed.add(parent ?? targetingId);
     if (this.open.size < 2) return read;
     const list = { targetingId, parent, signal: this.#signal };
-    const within = { targeting: targetingId, ...(parent !== undefined && { parent }) };
+    const within = { targeting: targetingId, ...defined({ parent }) };
     try {
       for await (const { options, pagesLeft } of listPages(this.#api, list, { mayShift: true })) {
         for (const option of options) this.#take({ ...option, ...within });

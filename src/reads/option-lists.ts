@@ -105,8 +105,7 @@ export async function positionNow(
   const { top, inside, last } = from;
   const { targetingId, parent, signal } = list;
   const at = async (offset: number, of: string | undefined): Promise<OptionRecord | undefined> => {
-    const query = { limit: 1, offset, ...(of !== undefined && { parent: of }) };
-    return (await api.listOptions(targetingId, query, { signal })).items[0];
+    return (await api.listOptions(targetingId, { limit: 1, offset, parent: of }, { signal })).items[0];
   };
   if (last === undefined) return { from, isLost: false };
   const isInside = inside !== undefined && inside > 0;
@@ -114,8 +113,7 @@ export async function positionNow(
   const before = isInside && first && hasSubOptions(first) ? await at(inside - 1, first._id) : first;
   if (before !== undefined && idEnd(before) === last) return { from, isLost: false };
   const now = { top: -1, inside: 0 };
-  const what = { ...(parent !== undefined && { parent }), subOptions: isInside };
-  for await (const option of readOptions(api, targetingId, signal, what)) {
+  for await (const option of readOptions(api, targetingId, signal, { parent, subOptions: isInside })) {
     const isChild = parent === undefined && typeof option.parent === "string";
     if (isChild) now.inside += 1;
     else Object.assign(now, { top: now.top + 1, inside: 0 });
@@ -205,7 +203,7 @@ export async function* readOptions(
   api: ManagementApi,
   targetingId: string,
   signal: AbortSignal,
-  what: { readonly parent?: string; readonly subOptions?: boolean } = {},
+  what: { readonly parent?: string | undefined; readonly subOptions?: boolean } = {},
 ): AsyncGenerator<ListedOption> {
   const { parent, subOptions = true } = what;
   const list = await readList(api, { targetingId, parent, signal }, listed);
@@ -252,8 +250,7 @@ export async function readOptionNames(
   parent?: string,
 ): Promise<ReadonlyMap<string, string>> {
   const names = new Map<string, string>();
-  const options = readOptions(api, targetingId, signal, parent === undefined ? {} : { parent });
-  for await (const option of options) names.set(option.name, option._id);
+  for await (const { name, _id } of readOptions(api, targetingId, signal, { parent })) names.set(name, _id);
   return names;
 }
 

@@ -39,7 +39,7 @@ export async function* listPages(
   { from = 0, totalMayChange = false, mayShift = false }: WalkOptions = {},
 ): AsyncGenerator<WalkedPage> {
   const read = (offset: number, within: AbortSignal): Promise<OptionPage> =>
-    api.listOptions(targetingId, { limit: LIMIT, offset, ...(parent !== undefined && { parent }) }, { signal: within });
+    api.listOptions(targetingId, { limit: LIMIT, offset, parent }, { signal: within });
   const pages = pagesAhead(read, { signal, pace: api.pace });
   const seen = new Set<string>();
   let last: string | undefined;

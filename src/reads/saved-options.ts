@@ -12,7 +12,7 @@ import {
   workbookCell,
 } from "../files/written-rows.ts";
 import { inPieces, undefinedIf } from "../platform/files.ts";
-import type { OptionRecord, OptionType } from "../spec/records.ts";
+import type { OptionRecord } from "../spec/records.ts";
 import { type ContentsSource, contextIdsOf, isMissing, readOptionContents } from "./option-contents.ts";
 import { readOptions } from "./option-lists.ts";
 import { MANY_UNREAD, sideBySide } from "./side-by-side.ts";
@@ -21,15 +21,6 @@ export interface PlacedOption {
   readonly option: OptionRecord;
   readonly groupName?: string | undefined;
   readonly contexts?: readonly string[] | undefined;
-}
-
-interface SavedOption {
-  readonly name: string;
-  readonly type?: OptionType;
-  readonly exposeChildren?: boolean;
-  readonly contexts?: readonly string[];
-  readonly parent?: string;
-  readonly parentName?: string;
 }
 
 /** Reads all options of a targeting. Sub-options come after their group. */
@@ -97,18 +88,11 @@ export async function* withContexts(
  * Returns an option as exported files contain it. For a sub-option, this includes the name of its group, or the group's
  * ID if that name is unknown.
  */
-export function savedOption({ option, groupName }: PlacedOption, contexts: readonly string[] | undefined): SavedOption {
+export function savedOption({ option, groupName }: PlacedOption, contexts: readonly string[] | undefined) {
   const { name, type, exposeChildren, parent } = option;
-  if (groupName === undefined && typeof parent === "string") {
-    return { name, parent, ...(contexts !== undefined && { contexts }) };
-  }
-  const isGroup = groupName === undefined && type === "collection";
-  return {
-    name,
-    ...(groupName === undefined ? { type: type ?? "atomic" } : { parentName: groupName }),
-    ...(isGroup && exposeChildren !== undefined && { exposeChildren }),
-    ...(contexts !== undefined && { contexts }),
-  };
+  if (groupName !== undefined) return { name, parentName: groupName, contexts };
+  if (typeof parent === "string") return { name, parent, contexts };
+  return { name, type: type ?? "atomic", ...(type === "collection" && { exposeChildren }), contexts };
 }
 
 export function optionLines(options: AsyncIterable<ReadOption>, form: SavedForm): AsyncIterable<string | Uint8Array> {

@@ -122,7 +122,7 @@ async function placed(asked: ListAsked, world: SavingWorld): Promise<readonly Pl
     parent === undefined || steps.length === 0
       ? undefined
       : (await api.getOption(parent, { limit: 1 }, { signal })).option.name;
-  return steps.map(({ option, groupName = group }) => (groupName === undefined ? { option } : { option, groupName }));
+  return steps.map(({ option, groupName = group }) => ({ option, groupName }));
 }
 
 /** Returns whether the extension of a file is that of a desired state, which always describes a whole targeting. */

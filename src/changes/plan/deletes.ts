@@ -1,5 +1,6 @@
 import type { ManagementApi } from "../../api/management.ts";
 import { addTo } from "../../platform/by-key.ts";
+import { defined } from "../../platform/json.ts";
 import { findOptions, isMissing, mapConcurrently, readOptionContents } from "../../reads/option-contents.ts";
 import { emptyOptions, isLeftEmpty, readOptions } from "../../reads/option-lists.ts";
 import type { PlacedOption } from "../../reads/saved-options.ts";
@@ -90,7 +91,7 @@ async function lossOfTargeting(
 function namedTargetings(plan: Plan, { ids, names = [] }: Inputs["delete_targeting"]): readonly WantedDelete[] {
   return names.flatMap((named, position) => {
     const { _id, currentName: name } = named;
-    const object = plan.object({ index: ids.length + position, ...(_id !== undefined && { _id }), name });
+    const object = plan.object({ index: ids.length + position, ...defined({ _id }), name });
     if (_id !== undefined) return [{ _id, object }];
     plan.fail(object, unnamed(named));
     return [];
@@ -120,7 +121,7 @@ export async function planDeleteOptions(input: Inputs["delete_options"], context
   const there = input.onlyEmpty === true ? emptyOptions(all) : all;
   const going = new Set(there);
   for (const { _id, contextCount, childCount } of all.filter((option) => !going.has(option))) {
-    const reason = ownReason("NOT_EMPTY", { contextCount, ...(childCount !== undefined && { childCount }) });
+    const reason = ownReason("NOT_EMPTY", { contextCount, ...defined({ childCount }) });
     for (const object of objects.get(_id) ?? []) plan.settlements.push({ object, outcome: "skipped", reason });
   }
   const ordered = orderDeletions(there);
@@ -191,7 +192,7 @@ async function groupsLeftEmpty(
 async function lossOf(option: OptionRecord, { api, signal }: PlanningContext): Promise<Loss> {
   const { _id, name, contextCount, parent, updatedAt } = option;
   const contexts = contextCount ?? (await readOptionContents(api, _id, signal)).contexts.length;
-  const changed = updatedAt === undefined ? {} : { updatedAt };
+  const changed = defined({ updatedAt });
   if (!isGroup(option)) return { ...optionLoss({ name, _id, parent }, contexts), ...changed };
   const subOptions = [...(await subOptionsOf(option, api, signal))].sort();
   const count = Math.max(subOptions.length, option.childCount ?? 0);

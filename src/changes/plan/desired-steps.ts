@@ -21,6 +21,7 @@ import {
   positionOf,
 } from "../../plans/plan.ts";
 import type { PlannedChanges } from "../../plans/planned-undo.ts";
+import { defined } from "../../platform/json.ts";
 import { ownReason } from "../../runs/outcome.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { OptionChanges } from "../../spec/records.ts";
@@ -251,12 +252,8 @@ function update(
   const { plan, placeholders } = making;
   const { ref, name, parent, expose } = item;
   const [contexts] = contextsOf(item, before.options.get(ref));
-  const fields: OptionChanges = {
-    ...(name !== undefined && { name }),
-    ...(parent === null && { parent }),
-    ...(expose !== undefined && { exposeChildren: expose }),
-    ...(contexts !== undefined && { contexts }),
-  };
+  const detached = parent === null ? parent : undefined;
+  const fields: OptionChanges = defined({ name, parent: detached, exposeChildren: expose, contexts });
   const formerName = name === placeholders.nameOf(ref) ? before.options.get(ref)?.name : undefined;
   const given = {
     objects: [objectOf(making, item, before)],

@@ -1,6 +1,7 @@
 import type { ChangeItem, ParentRef, PlanItem } from "../../plans/plan.ts";
 import type { PlannedChanges } from "../../plans/planned-undo.ts";
 import { groupedBy } from "../../platform/by-key.ts";
+import { defined } from "../../platform/json.ts";
 import type { PlacedOption } from "../../reads/saved-options.ts";
 import { type KnownChange, type OptionPosition, ownReason, type ReportedObject } from "../../runs/outcome.ts";
 import type { PlannedRequest, StaleField } from "../rows/entries.ts";
@@ -48,8 +49,8 @@ function addLeft(plan: Plan, { unclear = [], left = [] }: PlannedChanges): reado
     why.push({ _id, name, field: "name" });
   }
   for (const { _id, name, field = "subOption", left: planned, now: service, reasons, group } of left) {
-    const about = { ...(_id !== undefined && { _id }), name };
-    const values = { ...(planned !== undefined && { planned }), ...(service !== undefined && { service }) };
+    const about = { ...defined({ _id }), name };
+    const values = defined({ planned, service });
     const object = plan.object({ index: plan.objects.length, ...about });
     plan.fail(object, ownReason("PLAN_STALE", { isUndo: true, field, ...values, ...(reasons && { reasons, group }) }));
     why.push({ ...about, field, ...values });
@@ -187,8 +188,7 @@ function failStale(plan: Plan, { items, stale }: PlannedChanges, { own, first }:
     if (about === undefined) plan.leaveOut(object, ownReason("PLAN_STALE_ELSEWHERE"));
     else {
       const { field, planned, service } = about;
-      const values = { ...(planned !== undefined && { planned }), ...(service !== undefined && { service }) };
-      plan.fail(object, ownReason("PLAN_STALE", { field, ...values }));
+      plan.fail(object, ownReason("PLAN_STALE", { field, ...defined({ planned, service }) }));
     }
   }
 }
@@ -252,8 +252,7 @@ function* deletedOptions(
     const option = {
       ...{ _id, name, type, contextCount: contexts.length },
       ...(parent !== null && { parent }),
-      ...(exposeChildren !== undefined && { exposeChildren }),
-      ...(targeting !== undefined && { targeting }),
+      ...defined({ exposeChildren, targeting }),
     };
     yield { option, contexts, groupName: parent !== null && gone.has(parent) ? there.get(parent)?.name : undefined };
   }

@@ -1,3 +1,4 @@
+import { defined } from "../../platform/json.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { OptionChanges, OptionRecord } from "../../spec/records.ts";
@@ -108,7 +109,7 @@ export function planRenameTargetings(input: Inputs["rename_targetings"], now: Cu
   const names = new Map<string, number>();
   input.items.forEach(({ name, ...given }, index) => {
     const { _id } = given;
-    const object = plan.object({ index, ...(_id !== undefined && { _id }), name });
+    const object = plan.object({ index, ...defined({ _id }), name });
     const same = byId.get(_id ?? "");
     const first = names.get(name);
     const invalid = badTargeting(given, now) ?? badName(name);
@@ -167,11 +168,7 @@ export function planUpdateOptions(input: Inputs["update_options"], find: FindOpt
     const group = item.parentName === undefined ? item.parent : idOf(groupOf(item));
     const _id = typeof option === "string" ? option : undefined;
     const known = name ?? (isFound(found) ? found.name : item.currentName);
-    const object = plan.object({
-      index,
-      ...(_id !== undefined && { _id }),
-      ...(known !== undefined && { name: known }),
-    });
+    const object = plan.object({ index, ...defined({ _id, name: known }) });
     if (_id === undefined || isReason(option) || isReason(group)) {
       const reason = [option, group].find(isReason);
       plan.fail(object, reason ?? ownReason("INVALID_ITEM", { problem: "noOption" }));

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import * as z from "zod";
 import { inputFile } from "../../files/input-file.ts";
-import { type Fixed, isJsonObject, parseJson } from "../../platform/json.ts";
+import { defined, type Fixed, isJsonObject, parseJson } from "../../platform/json.ts";
 import {
   asked,
   elsewhere,
@@ -468,8 +468,7 @@ export class PreviousValues {
   }
 
   record(option: OptionRecord): void {
-    const { targeting } = option;
-    this.option({ ...comparedFields(option), ...(targeting !== undefined && { targeting }) });
+    this.option({ ...comparedFields(option), ...defined({ targeting: option.targeting }) });
   }
 
   targeting(_id: string, name: string): void {

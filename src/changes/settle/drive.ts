@@ -1,4 +1,5 @@
 import { isApiError } from "../../api/errors.ts";
+import { defined } from "../../platform/json.ts";
 import type { OptionList } from "../../reads/pages.ts";
 import { ownReason, type Reason, type StopCause } from "../../runs/outcome.ts";
 import type { Turn } from "../../runs/turn.ts";
@@ -25,7 +26,7 @@ export async function drive(
   const stop = (why: StopCause, reason?: Reason): void => {
     // If another process has taken over the run, only that process records why the run stops.
     driver.lease.lost.throwIfAborted();
-    driver.record({ t: "stop", cause: why, at: driver.clock.now(), ...(reason === undefined ? {} : { reason }) });
+    driver.record({ t: "stop", cause: why, at: driver.clock.now(), ...defined({ reason }) });
   };
   let known = first;
   let turns: Turns = new Map();
@@ -112,8 +113,7 @@ async function newestIn(
   { targetingId, parent }: OptionList,
 ): Promise<NewestOptions | undefined> {
   const limit = LIMITS.listLimit.value;
-  const query = { limit, ...(parent !== undefined && { parent }) };
-  const read = (offset: number) => readWithRetry(() => api.listOptions(targetingId, { ...query, offset }));
+  const read = (offset: number) => readWithRetry(() => api.listOptions(targetingId, { limit, parent, offset }));
   const first = await read(0);
   if (first === undefined) return undefined;
   const ids = idsOf(first);
@@ -283,7 +283,7 @@ function inTurn(steps: readonly number[], turns: Turns): readonly number[] {
 function otherChanges({ step }: Deferred): OptionChanges {
   if (step.operation !== "updateOptions") return {};
   const { parent, exposeChildren } = step.item;
-  return { ...(parent !== undefined && { parent }), ...(exposeChildren !== undefined && { exposeChildren }) };
+  return defined({ parent, exposeChildren });
 }
 
 /**

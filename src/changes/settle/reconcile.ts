@@ -256,14 +256,13 @@ async function findNewest(
     return found.size === ids.size;
   };
   const limit = LIMITS.listLimit.value;
-  const query = { limit, ...(parent !== undefined && { parent }) };
-  const { items, total } = await api.listOptions(targetingId, query);
+  const { items, total } = await api.listOptions(targetingId, { limit, parent });
   if (take(items) || items.length === 0) return [...found.values()];
   if (total === undefined && items.length >= limit) {
     for await (const { options } of listPages(api, list, { mayShift: true })) if (take(options)) break;
   }
   for (let page = Math.ceil((total ?? 0) / limit) - 1; page > 0; page -= 1) {
-    if (take((await api.listOptions(targetingId, { ...query, offset: page * limit })).items)) break;
+    if (take((await api.listOptions(targetingId, { limit, parent, offset: page * limit })).items)) break;
   }
   return [...found.values()];
 }

@@ -1,6 +1,6 @@
 import type { ManagementApi } from "../../api/management.ts";
 import { inPieces, undefinedIf } from "../../platform/files.ts";
-import { parseJson } from "../../platform/json.ts";
+import { defined, parseJson } from "../../platform/json.ts";
 import { isMissing, mapConcurrently, readOptionContents } from "../../reads/option-contents.ts";
 import type { KnownChange } from "../../runs/outcome.ts";
 import { wholeLines } from "../../runs/store.ts";
@@ -74,7 +74,7 @@ export async function refreshPreviousValues(
   const effects = new Map<string, Effect>();
   const refreshed = (value: PreviousOption | PreviousTargeting): PreviousOption | PreviousTargeting => {
     const { name, ...others } = same.get(value._id) ?? {};
-    const named = name === undefined ? {} : { name };
+    const named = defined({ name });
     if (value.kind === "targeting") return { ...value, ...named };
     const [now, steps] = [present.get(value._id), contexts.get(value._id)];
     const option = { ...value, ...named, ...others };
@@ -196,10 +196,6 @@ type Side = NonNullable<KnownChange["from"]>;
  */
 function sideNow(from: Side, to: Side | undefined, { name, parent }: SameFields): Side {
   if (typeof from === "string") return name ?? from;
-  const { parentName } = typeof to === "object" ? to : {};
-  return {
-    ...from,
-    ...(name !== undefined && { name }),
-    ...(parent !== undefined && { parent, ...(parentName !== undefined && { parentName }) }),
-  };
+  const { parentName } = typeof to === "object" && parent !== undefined ? to : {};
+  return { ...from, ...defined({ name, parent, parentName }) };
 }

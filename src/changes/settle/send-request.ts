@@ -1,6 +1,7 @@
 import { retryAfterIn } from "../../api/answers.ts";
 import { type ApiError, BusyError, isApiError, RATE_LIMITED } from "../../api/errors.ts";
 import type { BulkAnswer } from "../../api/management.ts";
+import { defined } from "../../platform/json.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import { HeldBackError, type Intent, LeaseLostError, requestFence, type Turn } from "../../runs/turn.ts";
 import { isUlid, ulidTime } from "../../spec/names-and-contexts.ts";
@@ -136,9 +137,7 @@ async function attemptOnce(
 }
 
 function sentBy({ clock, serverClock }: ChangeDriver, at: number): Sent {
-  const { machine } = clock;
-  const ahead = serverClock.ahead(at);
-  return { at, ...(machine !== undefined && { machine }), ...(ahead !== undefined && { ahead }) };
+  return { at, ...defined({ machine: clock.machine, ahead: serverClock.ahead(at) }) };
 }
 
 /**
@@ -200,7 +199,7 @@ async function pause(driver: ChangeDriver, ms: number, { statusCode }: Pick<Reas
   try {
     await driver.clock.sleep(ms, driver.signal);
     const waited = Math.round(driver.clock.monotonic() - began);
-    driver.record({ t: "waited", ms: waited, ...(statusCode !== undefined && { statusCode }) });
+    driver.record({ t: "waited", ms: waited, ...defined({ statusCode }) });
     return true;
   } catch (thrown) {
     if (driver.signal.aborted) return false;
@@ -415,15 +414,9 @@ function endsTheRun(error: Extract<ApiError, { readonly effect: "rejected" }>): 
 }
 
 function asResult(error: Extract<ApiError, { readonly effect: "rejected" }>): BulkResult {
-  return {
-    index: 0,
-    success: false,
-    error: itemError.parse({
-      statusCode: error.statusCode,
-      ...(error.errorCode === undefined ? {} : { errorCode: error.errorCode }),
-      detail: { ...error.detail, ...(error.messages.length > 0 ? { messages: error.messages.slice(0, 3) } : {}) },
-    }),
-  };
+  const { statusCode, errorCode, messages } = error;
+  const detail = { ...error.detail, ...(messages.length > 0 && { messages: messages.slice(0, 3) }) };
+  return { index: 0, success: false, error: itemError.parse({ statusCode, errorCode, detail }) };
 }
 
 /** The minimum wait after status 409, in milliseconds, because the service may ask for a wait of 0. */

@@ -1,5 +1,6 @@
 import { isApiError } from "../../api/errors.ts";
 import { type OptionNames, optionNamesOnce } from "../../reads/option-lists.ts";
+import { defined } from "../../platform/json.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import type { BulkResult } from "../../spec/records.ts";
 import { itemReason, requestReason } from "../api-reasons.ts";
@@ -159,7 +160,7 @@ async function madeByRepeatedRun(
     const made = await driver.madeBefore(object);
     const isHolder = at > 0 || existingIds(reason).includes(made?._id ?? "");
     if (made === undefined || !isHolder) return undefined;
-    settlements.push({ object, outcome: "alreadyDone", ...(made._id !== undefined && { _id: made._id }) });
+    settlements.push({ object, outcome: "alreadyDone", ...defined({ _id: made._id }) });
   }
   return { changes: [{ step: step.id, to: "replaced" }], settlements };
 }
@@ -183,7 +184,7 @@ function doneChange(step: Step, { data = {} }: BulkResult): StepChange {
   const children = data?.children;
   const isList = Array.isArray(children) && children.every((child) => typeof child === "string");
   const hasChildIds = step.operation === "addOptions" && step.objects.length > 1 && isList;
-  return { step: step.id, to: "done", ...(_id !== undefined && { _id }), ...(hasChildIds && { childIds: children }) };
+  return { step: step.id, to: "done", ...defined({ _id }), ...(hasChildIds && { childIds: children }) };
 }
 
 /**

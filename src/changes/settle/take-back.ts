@@ -1,3 +1,4 @@
+import { defined } from "../../platform/json.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import type { ContextChanges } from "../../spec/records.ts";
 import { type Step, targetOf } from "../rows/entries.ts";
@@ -94,5 +95,5 @@ function partly(step: Step, reason: Reason): Consequences {
 }
 
 function inverseOf({ add, remove }: ContextChanges): ContextChanges {
-  return { ...(remove === undefined ? {} : { add: remove }), ...(add === undefined ? {} : { remove: add }) };
+  return defined({ add: remove, remove: add });
 }

@@ -35,7 +35,7 @@ function jsonText(there: ServiceTargeting): string {
   const options = [...topLevel(there)].map(({ option, children }) => ({
     _id: option._id,
     name: option.name,
-    ...(option.exposeChildren !== undefined && { exposeChildren: option.exposeChildren }),
+    exposeChildren: option.exposeChildren,
     contexts: sorted(option),
     ...(option.type === "collection" && { children: children.map(child) }),
   }));
@@ -53,7 +53,7 @@ function* ndjsonText(there: ServiceTargeting): Generator<string> {
       name: option.name,
       parentName: option.parent === null ? null : (names.get(option.parent) ?? null),
       type: option.type,
-      ...(option.exposeChildren !== undefined && { exposeChildren: option.exposeChildren }),
+      exposeChildren: option.exposeChildren,
       contexts: sorted(option),
     };
     yield `${JSON.stringify(row)}\n`;

@@ -173,7 +173,7 @@ export class ModelService {
 
   async listOptions(
     targetingId: string,
-    query: { readonly limit?: number; readonly offset?: number; readonly parent?: string } = {},
+    query: { readonly limit?: number; readonly offset?: number; readonly parent?: string | undefined } = {},
   ) {
     const date = this.#read();
     const { project, tellsTotal } = this.#options;
