@@ -154,8 +154,7 @@ function growthOf({ held, add }: PlannedChange, after: ReadonlySet<string>, room
 
 function addStep(plan: Plan, { wish }: PlannedChange, contexts: ContextChanges, after: readonly number[]): number {
   const { optionId: id, objects } = wish;
-  const fields = after.length > 0 ? { objects, after } : { objects };
-  return plan.add(plan.make.updateOption({ id }, { contexts }, fields)).id;
+  return plan.add(plan.make.updateOption({ id }, { contexts }, { objects, after })).id;
 }
 
 function noteLoss(plan: Plan, { wish, contents, held, add, remove }: PlannedChange): void {

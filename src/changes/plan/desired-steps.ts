@@ -240,7 +240,7 @@ function deletion(making: StepContext, ref: Ref, after: readonly number[]): Step
   const at = itemOf.get(ref) ?? 0;
   const item = changes.items[at];
   const isInTree = item?.kind === "delete" && (item.seen.type === "collection" || item.seen.parent !== null);
-  return plan.make.deleteOption(boundTo(making, ref), isInTree, { objects: [first + at], ...waiting(after) });
+  return plan.make.deleteOption(boundTo(making, ref), isInTree, { objects: [first + at], after });
 }
 
 /** Returns the first step of an update, with as many of its Context IDs as one request can have. */
@@ -257,7 +257,7 @@ function update(
   const formerName = name === placeholders.nameOf(ref) ? before.options.get(ref)?.name : undefined;
   const given = {
     objects: [objectOf(making, item, before)],
-    ...waiting(after),
+    after,
     ...(formerName !== undefined && { prepares: true as const, formerName }),
   };
   const group = parent === undefined || parent === null ? undefined : boundTo(making, parent);
@@ -306,8 +306,4 @@ function objectOf(
     (item) => item.kind !== "delete" && item.parent !== undefined && groupOf(item.parent) === ref,
   );
   return first + (leaving[0] ?? Math.max(0, entering));
-}
-
-function waiting(after: readonly number[]): { readonly after?: readonly number[] } {
-  return after.length > 0 ? { after } : {};
 }

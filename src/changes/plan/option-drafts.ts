@@ -347,8 +347,7 @@ export function planOption(plan: Plan, option: NewOption, { after = [], ...place
   const [first = [], ...rest] = parts(option.contexts);
   const { inside, outside } = splitChildren(option, first);
   const objects = [object, ...inside.map((child) => child.object)];
-  const fields = { objects, ...(after.length > 0 && { after }) };
-  const { id } = plan.add(plan.make.addOption(optionItem(option, first, inside), place, fields));
+  const { id } = plan.add(plan.make.addOption(optionItem(option, first, inside), place, { objects, after }));
   addParts(plan, { object }, object, rest);
   for (const child of inside) addParts(plan, { object: child.object }, child.object, parts(child.contexts).slice(1));
   for (const child of outside) planOption(plan, atomic(child), { targeting: place.targeting, parent: { object } });

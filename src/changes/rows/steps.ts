@@ -97,6 +97,7 @@ export interface OptionPlace {
   readonly parent?: Bound;
 }
 
+/** The fields of a step that its planner decides. An empty `after` counts as absent. */
 type StepExtras = Pick<StepFields, "objects" | "after" | "undoes" | "prepares" | "formerName">;
 
 export class StepMaker {
@@ -172,16 +173,12 @@ export class StepMaker {
   #fields(
     item: StepItems[keyof StepItems],
     bindings: readonly Binding[],
-    given: StepExtras,
-    weight: Partial<Weight>,
+    { after = [], ...given }: StepExtras,
+    measures: Partial<Weight>,
   ): StepFields {
     const bytes = entryBytes(item === undefined ? "" : JSON.stringify(item), bindings);
-    return {
-      id: this.#next(),
-      bindings,
-      weight: { items: 1, options: 0, groupItems: 0, contextIds: 0, bytes, ...weight },
-      ...given,
-    };
+    const weight = { items: 1, options: 0, groupItems: 0, contextIds: 0, bytes, ...measures };
+    return { id: this.#next(), bindings, weight, ...given, ...(after.length > 0 && { after }) };
   }
 }
 
