@@ -23,7 +23,7 @@ import type { RunHeader } from "../runs/store.ts";
 import { INPUTS, type Inputs, type OnExisting, type WriteCall, type WriteTool } from "./call.ts";
 import { RunState } from "./change-state.ts";
 import type { Loss, Plan, PlanningContext } from "./plan/plan.ts";
-import { type JournalEntry, type Step, targetOf } from "./rows/entries.ts";
+import { isDeletion, type JournalEntry, type Step, targetOf } from "./rows/entries.ts";
 import { RowBlock } from "./rows/row-block.ts";
 import { ObjectList, StepList } from "./rows/steps.ts";
 
@@ -307,7 +307,7 @@ export function countOpenRemovals(state: Pick<RunState, "steps" | "standing">): 
 const OPEN: ReadonlySet<Standing> = new Set(["pending", "notApplied", "unknown"]);
 
 function takesAway(step: Step): boolean {
-  if (step.operation === "deleteOptions" || step.operation === "deleteTargetings") return true;
+  if (isDeletion(step)) return true;
   if (step.operation !== "updateOptions") return false;
   const { remove = [], set } = step.item.contexts ?? {};
   return remove.length > 0 || set !== undefined;

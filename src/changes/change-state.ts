@@ -13,6 +13,8 @@ import { CLOCKS_APART_MS, ulidTime } from "../spec/names-and-contexts.ts";
 import {
   type Binding,
   bindingOf,
+  isCreate,
+  isDeletion,
   isMarkedIn,
   type JournalEntry,
   type MadeRows,
@@ -219,23 +221,22 @@ export class RunState {
     if (row !== undefined) return this.isDone(row) ? "created" : "same";
     let did: Did = "same";
     for (const id of standings.ofObject(object)) {
-      const standing = standings.at(id);
-      const operation = this.steps.partAt(id)?.operation;
-      const isDelete = operation === "deleteOptions" || operation === "deleteTargetings";
-      // The object was already gone when the deletion was sent again: an earlier attempt has deleted it.
-      if (isDelete && (standing === "done" || standing === "alreadyDone")) return "deleted";
-      if (standing !== "done" || operation === undefined) continue;
-      if (operation === "addOptions" || operation === "createTargetings") return "created";
+      const part = this.steps.partAt(id);
+      if (part === undefined || !standings.isApplied(id)) continue;
+      // If it was already gone when the deletion was sent again, an earlier attempt has deleted it.
+      if (isDeletion(part)) return "deleted";
+      if (!this.isDone(id)) continue;
+      if (isCreate(part)) return "created";
       if (!changesNothing(this.objects.at(object)?.change)) did = "changed";
     }
     return did;
   }
 
-  /** Returns when a step in doubt was first sent, by the sender's clock. Undefined if the step is not in doubt. */
-  suspectSince(step: number): number | undefined {
-    return this.firstSent(step)?.at;
+  isSuspect(step: number): boolean {
+    return this.firstSent(step) !== undefined;
   }
 
+  /** Returns when a step in doubt was first sent, by the sender's clock. Undefined if the step is not in doubt. */
   firstSent(step: number): Sent | undefined {
     return this.#work.standings.firstSent(step);
   }
@@ -250,10 +251,7 @@ export class RunState {
 
   doneSteps(object: number): readonly Step[] {
     const { standings, steps } = this.#work;
-    return standings.ofObject(object).flatMap((id) => {
-      const standing = standings.at(id);
-      return standing === "done" || standing === "alreadyDone" ? (steps.at(id) ?? []) : [];
-    });
+    return standings.ofObject(object).flatMap((id) => (standings.isApplied(id) ? (steps.at(id) ?? []) : []));
   }
 
   openSteps(object: number): readonly Step[] {
@@ -266,7 +264,7 @@ export class RunState {
     return [...this.#work.standings.preparing].flatMap((id) => {
       const step = this.steps.at(id);
       const isSure = this.isDone(id);
-      const isPossible = isSure || this.suspectSince(id) !== undefined;
+      const isPossible = isSure || this.isSuspect(id);
       return step !== undefined && isPossible ? [{ step, isSure }] : [];
     });
   }
@@ -287,9 +285,9 @@ export class RunState {
     return this.#work.standings.at(step) === "done";
   }
 
-  /** Returns whether the object of a deletion no longer existed when the deletion was sent again. */
-  foundGone(step: number): boolean {
-    return this.#work.standings.at(step) === "alreadyDone";
+  /** Returns whether a step was applied, or the object of a deletion was gone when the deletion was sent again. */
+  isApplied(step: number): boolean {
+    return this.#work.standings.isApplied(step);
   }
 
   /** Returns whether steps of other objects need the ID of an object that this run creates. */
@@ -462,10 +460,9 @@ export class RunState {
     this.#inFlight = undefined;
     const reason = given ?? ownReason(STOP_REASONS[cause]);
     const open = standings.open().flatMap((id) => this.steps.at(id) ?? []);
-    const isSuspect = ({ id }: Step): boolean => this.suspectSince(id) !== undefined;
     // The first step that ends without success decides the outcome of its object, so steps in doubt come first.
-    for (const step of open) if (isSuspect(step)) this.#work.failStep(step, "unknown", ownReason("NO_ANSWER"));
-    for (const step of open) if (!isSuspect(step)) this.#work.failStep(step, "notApplied", reason);
+    for (const step of open) if (this.isSuspect(step.id)) this.#work.failStep(step, "unknown", ownReason("NO_ANSWER"));
+    for (const step of open) if (!this.isSuspect(step.id)) this.#work.failStep(step, "notApplied", reason);
     if (this.planned) return;
     // The loops above do not reach objects without steps, which exist if the run was stopped during planning.
     for (let object = 0; object < this.objects.length; object += 1) {

@@ -154,7 +154,7 @@ function appliedSteps(state: RunState, also: ReadonlySet<number>): readonly numb
   for (let id = 0; id < state.steps.length; id += 1) {
     const part = state.steps.partAt(id);
     const isTemporary = part !== undefined && "formerName" in part && part.formerName !== undefined;
-    if (state.isDone(id) || state.foundGone(id) || also.has(id)) (isTemporary ? first : others).push(id);
+    if (state.isApplied(id) || also.has(id)) (isTemporary ? first : others).push(id);
   }
   return [...first, ...others];
 }

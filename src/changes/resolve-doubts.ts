@@ -9,7 +9,7 @@ import { undoingRuns } from "./change-kinds.ts";
 import type { ChangeRun } from "./change-run.ts";
 import type { RunState } from "./change-state.ts";
 import { effectsOfRun, type Resolved } from "./done.ts";
-import type { Step } from "./rows/entries.ts";
+import { isDeletion, type Step } from "./rows/entries.ts";
 
 /**
  * What the current data of the service show about unanswered steps. `areApplied`: all of them were applied, so none of
@@ -48,7 +48,7 @@ export async function resolveDoubts(state: RunState, reading: Reading): Promise<
         else if (id !== undefined && whose === "unclear") unclear.set(object, id);
         areApplied &&= whose === "ours";
       }
-    } else if (step.operation === "deleteOptions" || step.operation === "deleteTargetings") {
+    } else if (isDeletion(step)) {
       areApplied &&= await isGone(step, state, namesIn, reading.api);
     } else if (step.operation !== "createTargetings") areApplied = false;
   }

@@ -1,6 +1,6 @@
 import { addTo } from "../platform/by-key.ts";
 import { type Counts, ownReason, type Reason, type Standing } from "../runs/outcome.ts";
-import type { RunFacts, Sent, Settlement, Step, StepChange } from "./rows/entries.ts";
+import { isCreate, type RunFacts, type Sent, type Settlement, type Step, type StepChange } from "./rows/entries.ts";
 import { RowBlock } from "./rows/row-block.ts";
 import { ObjectList, StepList } from "./rows/steps.ts";
 
@@ -63,6 +63,12 @@ export class StepStandings {
 
   at(step: number): StepStanding | undefined {
     return this.#standing[step];
+  }
+
+  /** Returns whether a step was applied, by this attempt or an earlier one. */
+  isApplied(step: number): boolean {
+    const standing = this.#standing[step];
+    return standing === "done" || standing === "alreadyDone";
   }
 
   isOpen(step: number): boolean {
@@ -149,8 +155,7 @@ export class StepStandings {
 
   hasAllDone(object: number): boolean {
     return this.ofObject(object).every((id) => {
-      const standing = this.#standing[id];
-      if (standing === "done" || standing === "alreadyDone" || standing === "replaced") return true;
+      if (this.isApplied(id) || this.#standing[id] === "replaced") return true;
       const step = this.#steps.partAt(id);
       if (step === undefined || step instanceof RowBlock) return false;
       return step.prepares === true || step.undoes !== undefined;
@@ -313,14 +318,13 @@ export class RunWork {
   failStep(step: Step, to: NotDone, reason: Reason): void {
     this.standings.set(step.id, to);
     const [main] = step.objects;
-    const makes = step.operation === "createTargetings" || step.operation === "addOptions";
     const isOver = to === "failed" || to === "refused";
     // OWNER_UNCLEAR says that an object with this name exists. That is true only of the main object's name.
     const isInside = reason.code === "OWNER_UNCLEAR";
     const reasonInside = isInside ? ownReason("OWNER_UNCLEAR", { ...reason.detail, isInside }) : reason;
     for (const object of step.objects) {
       if (object === main) this.#fail(object, to, reason);
-      else if (!isOver || !makes) this.#fail(object, to, reasonInside);
+      else if (!isOver || !isCreate(step)) this.#fail(object, to, reasonInside);
       else this.#fail(object, "notApplied", ownReason("NEEDS_FAILED", { needs: main }));
     }
   }

@@ -97,7 +97,7 @@ function takenById(state: RunState): ReadonlyMap<string, Taken> {
 function takenByStep({ id, objects: [object = -1] }: Step, state: RunState): Taken {
   const standing = state.standing(object);
   if (standing === "unknown") return "unknown";
-  return standing !== "failed" && (state.isDone(id) || state.foundGone(id)) ? "removed" : "notRemoved";
+  return standing !== "failed" && state.isApplied(id) ? "removed" : "notRemoved";
 }
 
 export type SheetRun = { readonly file: InputFile; readonly part: "input" | "sheet" } & (

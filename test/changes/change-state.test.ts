@@ -61,13 +61,13 @@ describe("rows", () => {
       "unknown NO_ANSWER",
       "notApplied CANCELLED",
     ]);
-    expect(state.suspectSince(2)).toBe(10);
+    expect(state.firstSent(2)?.at).toBe(10);
     state.apply({ t: "resume", at: 13 });
     expect(state.ready()).toEqual([2, 3]);
     expect(outcomes(state)).toEqual(["succeeded", `failed ${refusal.code}`, "pending", "pending"]);
     state.apply({ t: "send", steps: [2], at: 14, again: true });
     state.apply({ t: "answer", at: 15, changes: [{ step: 2, to: "suspect" }] });
-    expect(state.suspectSince(2)).toBe(10);
+    expect(state.firstSent(2)?.at).toBe(10);
   });
 
   test("that were in flight when it stopped are unknown", () => {

@@ -115,7 +115,7 @@ test("a step that left too late is in doubt again, whatever was told of it; a re
   expect(state.counts()).toMatchObject({ succeeded: 1, unknown: 0 });
   apply({ t: "late", steps: [0], at: 3 });
   expect(state.counts()).toMatchObject({ succeeded: 0, unknown: 1 });
-  expect(state.suspectSince(0)).toBe(3);
+  expect(state.firstSent(0)?.at).toBe(3);
   apply({ t: "resume", at: 4 });
   expect(state.ready()).toEqual([0]);
   apply({ ...SENT, at: 5 }, { t: "answer", at: 6, changes: [{ step: 0, to: "done" }] });

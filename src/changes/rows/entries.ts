@@ -102,6 +102,16 @@ export type StepOf<Operation extends BulkOperation> = {
 /** One item of a bulk request. It has its own answer, and can be sent again without the other items. */
 export type Step = StepOf<BulkOperation>;
 
+export type Create = StepOf<"createTargetings" | "addOptions">;
+
+export function isCreate<Of extends Pick<Step, "operation">>(step: Of): step is Of & Pick<Create, "operation"> {
+  return step.operation === "createTargetings" || step.operation === "addOptions";
+}
+
+export function isDeletion({ operation }: Pick<Step, "operation">): boolean {
+  return operation === "deleteOptions" || operation === "deleteTargetings";
+}
+
 export function targetOf(step: Step): string | undefined {
   return bindingOf(step, "_id")?.id;
 }

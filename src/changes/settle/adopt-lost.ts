@@ -19,7 +19,7 @@ export async function adoptLostCreates(driver: ChangeDriver): Promise<readonly S
   const requests = new Map<number | undefined, AddStep[]>();
   for (const id of driver.state.inDoubt()) {
     const step = driver.state.steps.at(id);
-    if (step?.operation === "addOptions") addTo(requests, driver.state.suspectSince(id), step);
+    if (step?.operation === "addOptions") addTo(requests, driver.state.firstSent(id)?.at, step);
   }
   const namesIn = optionNamesOnce(driver.api, driver.signal);
   const changes: StepChange[] = [];

@@ -9,6 +9,8 @@ import { comparedFields, type OptionRecord, type TargetingRecord } from "../../s
 import type { RunState } from "../change-state.ts";
 import { readPreviousValues } from "../done.ts";
 import {
+  isCreate,
+  isDeletion,
   type PreviousOption,
   type PreviousTargeting,
   type SameFields,
@@ -110,7 +112,7 @@ export async function changedSince(
     if (change === undefined) return [];
     // An unanswered update may have been applied before others changed the object. An unanswered deletion may still be
     // applied.
-    const isInDoubt = state.suspectSince(step.id) !== undefined;
+    const isInDoubt = state.isSuspect(step.id);
     const reason: Reason = ownReason("PLAN_STALE", { ...change, isLeft: true, ...(isInDoubt && { isInDoubt }) });
     return [{ step: step.id, to: isInDoubt ? "unknown" : "failed", reason }];
   });
@@ -139,7 +141,7 @@ function sameFields(
   now: SameFields,
 ): SameFields | undefined {
   if (step.operation !== "updateOptions" && step.operation !== "renameTargetings") return undefined;
-  if (before === undefined || step.prepares || state.suspectSince(step.id) !== undefined) return undefined;
+  if (before === undefined || step.prepares || state.isSuspect(step.id)) return undefined;
   const sent = sentSteps(state, before._id);
   const wanted = fieldsOf(state, step);
   const had: SameFields = before.kind === "option" ? before : { name: before.name };
@@ -168,7 +170,7 @@ function fieldsOf(state: RunState, step: Step): SameFields {
 
 /** Returns whether a step was applied, or was sent and may have been applied. */
 function mayBeApplied(state: RunState, { id }: Step): boolean {
-  return state.isDone(id) || state.foundGone(id) || state.suspectSince(id) !== undefined;
+  return state.isApplied(id) || state.isSuspect(id);
 }
 
 function sentSteps(state: RunState, id: string): readonly Step[] {
@@ -196,8 +198,6 @@ function unsentContexts(state: RunState, open: readonly Step[]): Map<string, Ste
   return unsent;
 }
 
-const CREATES: ReadonlySet<Step["operation"]> = new Set(["createTargetings", "addOptions"]);
-
 /** Returns whether a step may overwrite changes by others. Adding or removing single Context IDs does not. */
 function overwrites(step: Step): boolean {
   if (step.operation !== "updateOptions") return true;
@@ -207,11 +207,11 @@ function overwrites(step: Step): boolean {
 
 function openChanges(state: RunState): readonly Step[] {
   // Creates overwrite nothing. So a large import, which only creates options, does not need the loop below.
-  if ([...state.steps.parts()].every(({ operation }) => CREATES.has(operation))) return [];
+  if ([...state.steps.parts()].every(isCreate)) return [];
   const steps = new Map<number, Step>();
   for (let object = 0; object < state.objects.length; object += 1) {
     for (const step of state.openSteps(object)) {
-      if (step.undoes === undefined && !CREATES.has(step.operation)) steps.set(step.id, step);
+      if (step.undoes === undefined && !isCreate(step)) steps.set(step.id, step);
     }
   }
   return [...steps.values()];
@@ -245,7 +245,7 @@ function replacedBy(state: RunState, step: Step, before: PreviousValue | undefin
   const isFreed = typeof group === "string" && state.stepsChanging(group).some(isDeletion);
   const parents = updates.flatMap(({ item }) => (item.parent === undefined ? [] : [item.parent]));
   const exposures = updates.flatMap(({ item }) => item.exposeChildren ?? []);
-  const isInDoubt = state.suspectSince(step.id) !== undefined;
+  const isInDoubt = state.isSuspect(step.id);
   return {
     ...((name !== undefined || set !== undefined) && { names }),
     ...(parent !== undefined && { parents: isFreed ? [...parents, null] : parents }),
@@ -255,10 +255,6 @@ function replacedBy(state: RunState, step: Step, before: PreviousValue | undefin
 }
 
 const TARGETING_OPERATIONS: ReadonlySet<string> = new Set(["renameTargetings", "deleteTargetings"]);
-
-function isDeletion({ operation }: Step): boolean {
-  return operation === "deleteOptions" || operation === "deleteTargetings";
-}
 
 interface Stale {
   readonly field: "name" | "parent" | "exposeChildren" | "contexts" | "subOptions" | "subOption" | "options";

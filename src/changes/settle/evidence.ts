@@ -325,7 +325,7 @@ export function clockFor({ state, clock, serverClock }: ChangeDriver, step: Step
 }
 
 function firstAttempt({ state }: ChangeDriver, step: Step): number {
-  return state.suspectSince(step.id) ?? 0;
+  return state.firstSent(step.id)?.at ?? 0;
 }
 
 /** The maximum number of readings of the service's clock before it is decided which objects this run created. */

@@ -104,7 +104,7 @@ export async function reconcileCreates(
 function observeOwn(driver: ChangeDriver, open: readonly OpenCreate[], found: LookedUp["found"]): void {
   const { serverClock, state, clock } = driver;
   for (const { step, ids } of open) {
-    const since = state.suspectSince(step.id);
+    const since = state.firstSent(step.id)?.at;
     if (clockFor(driver, step) !== serverClock) continue;
     for (const id of ids) {
       const record = found.get(id);

@@ -8,7 +8,7 @@ import { isUlid, ulidTime } from "../../spec/names-and-contexts.ts";
 import { type BulkResult, type ItemError, itemError } from "../../spec/records.ts";
 import { APPLIED_AS, type BulkOperation } from "../../spec/routes.ts";
 import { ADDRESS_REJECTIONS, itemReason, requestReason } from "../api-reasons.ts";
-import type { MadeRows, Sent, Step, StepChange } from "../rows/entries.ts";
+import { isCreate, type MadeRows, type Sent, type Step, type StepChange } from "../rows/entries.ts";
 import type { ChangeDriver } from "./evidence.ts";
 import { type Answered, isInDoubtNameConflict, settleAnswers } from "./settle-items.ts";
 
@@ -173,7 +173,7 @@ async function announceOrWithhold(driver: ChangeDriver, turn: Turn): Promise<Int
  * information.
  */
 function madeTimes(operation: BulkOperation, { results }: BulkAnswer): readonly number[] {
-  if (operation !== "createTargetings" && operation !== "addOptions") return [];
+  if (!isCreate({ operation })) return [];
   let first: string | undefined;
   let last: string | undefined;
   for (const { success, data } of results) {
@@ -329,7 +329,7 @@ async function giveUpOnUncatched(
   uncatched: readonly Step[],
 ): Promise<void> {
   const error = { statusCode: 500, errorCode: "UNCATCHED" };
-  const isOpen = (step: Step): boolean => driver.state.suspectSince(step.id) !== undefined || addsAndRemoves(step);
+  const isOpen = (step: Step): boolean => driver.state.isSuspect(step.id) || addsAndRemoves(step);
   const open = uncatched.filter(isOpen);
   const because = ownReason("PARTLY_APPLIED", { because: error.errorCode });
   const asUnknown = (step: Step) => ({ step: step.id, to: "unknown", reason: because }) as const;
@@ -404,7 +404,7 @@ export async function handleError(driver: ChangeDriver, batch: Batch, error: Api
  * run was resumed, this second refusal ends the doubt.
  */
 function staysInDoubt({ state }: ChangeDriver, { id }: Step): boolean {
-  return state.suspectSince(id) !== undefined && !state.wasRefusedInDoubt(id);
+  return state.isSuspect(id) && !state.wasRefusedInDoubt(id);
 }
 
 function endsTheRun(error: Extract<ApiError, { readonly effect: "rejected" }>): boolean {
@@ -460,7 +460,7 @@ function unknownIfSuspect(
     { readonly reason: Reason; readonly to: "failed" | "refused" | "notApplied" | "unknown" }
   >,
 ): StepChange {
-  if (driver.state.suspectSince(step.id) === undefined) return change;
+  if (!driver.state.isSuspect(step.id)) return change;
   const { code, detail } = change.reason;
   return { step: step.id, to: "unknown", reason: ownReason("NO_ANSWER", { because: code, ...detail }) };
 }

@@ -1,6 +1,6 @@
 import { isApiError } from "../../api/errors.ts";
-import { type OptionNames, optionNamesOnce } from "../../reads/option-lists.ts";
 import { defined } from "../../platform/json.ts";
+import { type OptionNames, optionNamesOnce } from "../../reads/option-lists.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import type { BulkResult } from "../../spec/records.ts";
 import { itemReason, requestReason } from "../api-reasons.ts";
@@ -8,6 +8,9 @@ import { contextParts } from "../plan/context-changes.ts";
 import {
   type Bound,
   bindingOf,
+  type Create,
+  isCreate,
+  isDeletion,
   type OptionItem,
   type Settlement,
   type Step,
@@ -61,7 +64,7 @@ export async function settleAnswers(
       const change = { ...doneChange(step, result), ...unexpectedCount(driver, step, result) };
       if (isCreate(step) && step.objects.length > 1) made.push({ step, change });
       else changes.push(change);
-      if (driver.state.suspectSince(step.id) !== undefined) madeNow = true;
+      madeNow ||= driver.state.isSuspect(step.id);
       continue;
     }
     const reason = withCallerPositions(
@@ -69,12 +72,12 @@ export async function settleAnswers(
       request,
       withSentFields(driver, step, itemReason(step.operation, result.error)),
     );
-    if (isCreate(step) && isSuspect(driver, step) && NAME_TAKEN.has(reason.code) && existingIds(reason).length > 0) {
+    const isInDoubt = isCreate(step) && driver.state.isSuspect(step.id);
+    if (isInDoubt && NAME_TAKEN.has(reason.code) && existingIds(reason).length > 0) {
       met.push({ step, reason });
       continue;
     }
-    const inDoubtName =
-      isCreate(step) && isSuspect(driver, step) ? await findInDoubtName(driver, step, reason, namesIn) : "free";
+    const inDoubtName = isInDoubt ? await findInDoubtName(driver, step, reason, namesIn) : "free";
     if (inDoubtName === "free") follow(await afterRefusal(driver, step, reason, means));
     else if (inDoubtName !== "unreadable") met.push(inDoubtName);
     else {
@@ -97,7 +100,7 @@ export async function settleAnswers(
 
 /** Returns whether a create was refused because its name is taken, perhaps by its own first attempt. */
 export function isInDoubtNameConflict(driver: ChangeDriver, step: Step, { success, error }: BulkResult): boolean {
-  return !success && isCreate(step) && isSuspect(driver, step) && NAME_TAKEN.has(error?.errorCode ?? "");
+  return !success && isCreate(step) && driver.state.isSuspect(step.id) && NAME_TAKEN.has(error?.errorCode ?? "");
 }
 
 /**
@@ -130,8 +133,8 @@ interface Means {
 
 async function afterRefusal(driver: ChangeDriver, step: Step, reason: Reason, means: Means): Promise<Consequences> {
   const { maker } = means;
-  const isDelete = step.operation === "deleteOptions" || step.operation === "deleteTargetings";
-  if (GONE.has(reason.code) && ((isDelete && isSuspect(driver, step)) || step.undoes !== undefined)) {
+  const { state } = driver;
+  if (GONE.has(reason.code) && ((isDeletion(step) && state.isSuspect(step.id)) || step.undoes !== undefined)) {
     return { changes: [{ step: step.id, to: "alreadyDone" }] };
   }
   if (isCreate(step) && NAME_TAKEN.has(reason.code) && driver.onExisting === "fail") {
@@ -145,7 +148,7 @@ async function afterRefusal(driver: ChangeDriver, step: Step, reason: Reason, me
   if (isCreate(step) && step.objects.length > 1) return unbundle(driver, step, reason, means);
   const parts = splitFurther(driver, step, reason, maker);
   if (parts !== undefined) return parts;
-  if (mayWorkLater(driver.state, step, reason)) return { changes: [{ step: step.id, to: "deferred", reason }] };
+  if (mayWorkLater(state, step, reason)) return { changes: [{ step: step.id, to: "deferred", reason }] };
   return takeBack(driver, step, reason, maker) ?? { changes: [{ step: step.id, to: "failed", reason }] };
 }
 
@@ -230,16 +233,6 @@ function withCallerPositions(driver: ChangeDriver, request: readonly Step[], rea
   if (about === undefined) return reason;
   const line = about.line === undefined ? {} : { duplicateOfLine: about.line };
   return { ...reason, detail: { ...reason.detail, duplicateOfIndex: about.index, ...line } };
-}
-
-type Create = StepOf<"createTargetings" | "addOptions">;
-
-function isCreate(step: Step): step is Create {
-  return step.operation === "createTargetings" || step.operation === "addOptions";
-}
-
-function isSuspect(driver: ChangeDriver, step: Step): boolean {
-  return driver.state.suspectSince(step.id) !== undefined;
 }
 
 const NO_GROWTH = { ids: 0, bytes: 0 };
@@ -390,7 +383,7 @@ async function namesOrReason(
 
 /** Ends a step because the names that exist could not be read. A resumed run tries again. */
 function unread(driver: ChangeDriver, step: Step, reason: Reason): Consequences {
-  const to = driver.state.suspectSince(step.id) === undefined ? "notApplied" : "unknown";
+  const to = driver.state.isSuspect(step.id) ? "unknown" : "notApplied";
   return { changes: [{ step: step.id, to, reason }] };
 }
 

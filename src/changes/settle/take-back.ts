@@ -26,7 +26,7 @@ export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker
   const id = driver.state.idOf(object);
   if (id === undefined || driver.state.isNeeded(object)) return partly(step, reason);
   const left = driver.state.openSteps(object).filter((other) => other.id !== step.id);
-  if (left.some((other) => driver.state.suspectSince(other.id) !== undefined)) return partly(step, reason);
+  if (left.some((other) => driver.state.isSuspect(other.id))) return partly(step, reason);
   const failed = { step: step.id, to: "failed", reason, undone: true } as const;
   const changes = [failed, ...left.map((other) => ({ step: other.id, to: "replaced" }) as const)];
   const created = done.find((earlier) => earlier.operation === "addOptions");
