@@ -1,5 +1,19 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Alias, CST, LineCounter, Pair, Node as YamlNode } from "yaml";
+import {
+  type Alias,
+  Composer,
+  type CST,
+  isAlias,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  Lexer,
+  LineCounter,
+  type Pair,
+  Parser,
+  type Node as YamlNode,
+} from "yaml";
 import { type Spot, UnreadableFile } from "./desired.ts";
 import { type Entry, MAX_DEPTH, MAX_NODES, type Node, tooDeep, tooMany } from "./tree.ts";
 
@@ -16,8 +30,6 @@ const PLAIN_TAGS = ["tag:yaml.org,2002:str", "tag:yaml.org,2002:seq", "tag:yaml.
 
 const OTHER_FORMS = "Save it as JSON, NDJSON or CSV, which have no such limit.";
 
-type Yaml = typeof import("yaml");
-
 /**
  * Parses YAML. Every value is read as a text. Throws an UnreadableFile for wrong or forbidden syntax or an exceeded
  * limit.
@@ -31,10 +43,9 @@ export async function yamlNodes(text: string): Promise<Node> {
       OTHER_FORMS,
     );
   }
-  const yaml = await import("yaml");
-  const lines = new yaml.LineCounter();
-  const tokens = await tokensIn(text, yaml, lines);
-  const composer = new yaml.Composer({ schema: "failsafe", uniqueKeys: false, merge: false, resolveKnownTags: false });
+  const lines = new LineCounter();
+  const tokens = await tokensIn(text, lines);
+  const composer = new Composer({ schema: "failsafe", uniqueKeys: false, merge: false, resolveKnownTags: false });
   const [document, ...further] = [...composer.compose(tokens)];
   const [fault] = document?.errors ?? [];
   if (fault !== undefined) {
@@ -49,16 +60,16 @@ export async function yamlNodes(text: string): Promise<Node> {
   if (document?.contents === null || document === undefined) {
     throw new UnreadableFile({ line: 1, column: 1 }, "the file is empty", "Write version, targeting and options.");
   }
-  return new Conversion(yaml, lines).of(document.contents, 1).node;
+  return new Conversion(lines).of(document.contents, 1).node;
 }
 
 /** Splits a file into tokens. Throws an UnreadableFile as soon as it is nested too deeply or has too many lexemes. */
-async function tokensIn(text: string, yaml: Yaml, lines: LineCounter): Promise<readonly CST.Token[]> {
+async function tokensIn(text: string, lines: LineCounter): Promise<readonly CST.Token[]> {
   lines.addNewLine(0);
-  const parser = new yaml.Parser(lines.addNewLine);
+  const parser = new Parser(lines.addNewLine);
   const tokens: CST.Token[] = [];
   let count = 0;
-  for (const lexeme of new yaml.Lexer().lex(text)) {
+  for (const lexeme of new Lexer().lex(text)) {
     for (const token of parser.next(lexeme)) tokens.push(token);
     const deep = parser.stack.length > MAX_DEPTH ? parser.stack.filter(isCollection)[MAX_DEPTH] : undefined;
     if (deep !== undefined) throw tooDeep(spotAt(lines, deep.offset));
@@ -96,17 +107,14 @@ interface Converted {
 }
 
 class Conversion {
-  readonly #yaml: Yaml;
   readonly #lines: LineCounter;
   readonly #anchors = new Map<string, Converted | "open">();
 
-  constructor(yaml: Yaml, lines: LineCounter) {
-    this.#yaml = yaml;
+  constructor(lines: LineCounter) {
     this.#lines = lines;
   }
 
   of(from: unknown, depth: number): Converted {
-    const { isAlias, isMap, isNode, isScalar, isSeq } = this.#yaml;
     if (isAlias(from)) return this.#repeated(from, depth);
     if (!isNode(from)) throw new Error("the YAML parser gave something that is not a node");
     const spot = this.#spotOf(from);
@@ -147,7 +155,6 @@ class Conversion {
   }
 
   #key(key: unknown, mapSpot: Spot): { readonly key: string; readonly offset: number } & Spot {
-    const { isNode, isScalar } = this.#yaml;
     const spot = isNode(key) ? this.#spotOf(key) : mapSpot;
     if (!isScalar(key) || typeof key.value !== "string") {
       throw new UnreadableFile(spot, "a key is not a text here", "Keys are words like name, contexts or children.");
