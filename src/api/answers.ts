@@ -262,7 +262,7 @@ export function retryAfterIn(detail: ItemError["detail"]): number {
 function kindOf(statusCode: number, errorCode: string | undefined): RejectionKind {
   if (statusCode === 401) return "unauthorized";
   if (statusCode === 403) return "forbidden";
-  if (statusCode === 413) return "tooLarge";
+  if (statusCode === TOO_LARGE) return "tooLarge";
   if (statusCode === 404 || statusCode === 405) {
     return errorCode !== undefined && isErrorCode(errorCode) ? "business" : "wrongRoute";
   }
@@ -311,24 +311,13 @@ export interface Called {
  */
 export async function call(http: Http, routes: RouteTable, operation: Operation, parts: CallParts): Promise<Called> {
   const { method, path: template } = routes[operation];
-  const path = !template.includes("{")
-    ? template
-    : template.replace(/\{(\w+)\}/g, (_whole, name: string) => {
-        const value = parts.parameters?.[name];
-        if (value === undefined) {
-          throw new NotSentError({ operation, reason: `the route ${method} ${template} needs a value for ${name}` });
-        }
-        return encodeURIComponent(value);
-      });
-  const answer = await http.send({
-    operation,
-    method,
-    path: path + queryText(path, parts.query),
-    body: parts.body,
-    signal: parts.signal,
-    fence: parts.fence,
-    timeoutMs: parts.timeoutMs,
+  const { parameters, query, ...given } = parts;
+  const path = template.replace(/\{(\w+)\}/g, (_whole, name: string) => {
+    const value = parameters?.[name];
+    if (value !== undefined) return encodeURIComponent(value);
+    throw new NotSentError({ operation, reason: `the route ${method} ${template} needs a value for ${name}` });
   });
+  const answer = await http.send({ operation, method, path: path + queryText(path, query), ...given });
   return { asked: { operation, route: `${method} ${path}`, setBy: http.setBy }, answer };
 }
 

@@ -18,20 +18,27 @@ interface Cause extends NetworkFailure {
   readonly messages?: readonly string[];
 }
 
-/** The request was not sent completely. Nothing was applied. */
-export class NotSentError extends Error {
-  readonly effect = "notSent" as const;
-  readonly statusCode: undefined;
+/** A request without an answer that this server could read. */
+class UnansweredError extends Error {
+  readonly operation: Purpose;
   readonly reason: string;
   readonly network: NetworkCause | undefined;
-  readonly operation: Purpose;
   readonly setBy: string | undefined;
+  constructor(what: string, { operation, reason, network, setBy }: Cause, options?: ErrorOptions) {
+    super(`${operation} ${what}: ${reason}`, options);
+    this.operation = operation;
+    this.reason = reason;
+    this.network = network;
+    this.setBy = setBy;
+  }
+}
+
+/** The request was not sent completely. Nothing was applied. */
+export class NotSentError extends UnansweredError {
+  readonly effect = "notSent" as const;
+  readonly statusCode: undefined;
   constructor(cause: Cause, options?: ErrorOptions) {
-    super(`${cause.operation} was not sent: ${cause.reason}`, options);
-    this.reason = cause.reason;
-    this.network = cause.network;
-    this.operation = cause.operation;
-    this.setBy = cause.setBy;
+    super("was not sent", cause, options);
   }
 }
 
@@ -104,21 +111,13 @@ export const RATE_LIMITED = 429;
  * It is unknown whether the request was applied: there was a 5xx, a time-out, a reset connection or an unreadable
  * answer.
  */
-export class AmbiguousError extends Error {
+export class AmbiguousError extends UnansweredError {
   readonly effect = "ambiguous" as const;
-  readonly reason: string;
-  readonly network: NetworkCause | undefined;
   readonly statusCode: number | undefined;
-  readonly operation: Purpose;
-  readonly setBy: string | undefined;
   readonly messages: readonly string[];
   constructor(cause: Cause, options?: ErrorOptions) {
-    super(`${cause.operation} may or may not have been applied: ${cause.reason}`, options);
-    this.reason = cause.reason;
-    this.network = cause.network;
+    super("may or may not have been applied", cause, options);
     this.statusCode = cause.statusCode;
-    this.operation = cause.operation;
-    this.setBy = cause.setBy;
     this.messages = cause.messages ?? [];
   }
 }
