@@ -79,6 +79,12 @@ export interface ManagementApi {
   getOption(optionId: string, query?: GetOptionQuery, options?: RequestOptions): Promise<OptionWithContexts>;
 }
 
+/** What reads need: the API, and a signal that stops them. */
+export interface Reading {
+  readonly api: ManagementApi;
+  readonly signal: AbortSignal;
+}
+
 type Read<Value> = (options?: RequestOptions) => Promise<Value>;
 
 /** Returns an API whose reads all go through `around`, for example to retry them. */

@@ -1,8 +1,8 @@
 import { isApiError } from "../api/errors.ts";
-import type { BulkItems, ManagementApi } from "../api/management.ts";
+import type { BulkItems, ManagementApi, Reading } from "../api/management.ts";
 import type { InputFile } from "../files/input-file.ts";
 import type { AppliedObjects } from "../plans/look-again.ts";
-import type { Reading, ResolvedRun } from "../plans/planned-undo.ts";
+import type { ResolvedRun } from "../plans/planned-undo.ts";
 import type { Clock } from "../platform/clock.ts";
 import { inPieces } from "../platform/files.ts";
 import { placedOptions, savedOption, withContexts } from "../reads/saved-options.ts";

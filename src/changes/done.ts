@@ -17,7 +17,7 @@ import {
   bindingOf,
   type OptionItem,
   type PreviousOption,
-  type PreviousTargeting,
+  type PreviousValue,
   previousValueLine,
   type Step,
   type StepOf,
@@ -25,7 +25,6 @@ import {
 import { StepMaker } from "./rows/steps.ts";
 
 type Pieces = AsyncIterable<Uint8Array>;
-type PreviousValue = PreviousOption | PreviousTargeting;
 type Former = ReadonlyMap<string, PreviousValue>;
 
 /** Reads the previous values that a run has stored (its part `former`), by ID. `as` converts each of them. */
@@ -98,7 +97,7 @@ export async function possibleRemovals(
   removed: Pieces,
   isGone: (targetingId: string) => Promise<boolean>,
 ): Promise<Done | undefined> {
-  const before = new Map<string, PreviousOption | PreviousTargeting>();
+  const before = new Map<string, PreviousValue>();
   for await (const line of wholeLines(former)) {
     const read = previousValueLine.safeParse(parseJson(line)).data;
     if (read === undefined) return undefined;

@@ -1,6 +1,5 @@
 import { isApiError } from "../api/errors.ts";
-import type { ManagementApi } from "../api/management.ts";
-import type { Reading } from "../plans/planned-undo.ts";
+import type { ManagementApi, Reading } from "../api/management.ts";
 import { undefinedIf } from "../platform/files.ts";
 import { type OptionNames, optionNamesOnce } from "../reads/option-lists.ts";
 import type { ChangedOption, Done, OptionEffect, TargetingEffect, UncertainObject } from "../runs/kind.ts";

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { ManagementApi } from "../api/management.ts";
+import type { ManagementApi, Reading } from "../api/management.ts";
 import { replaceFile } from "../files/save-file.ts";
 import { type ByteSource, bytesAt } from "../platform/held-folder.ts";
 import { mapConcurrently, readOptionContents } from "../reads/option-contents.ts";
@@ -8,14 +8,7 @@ import type { Desired } from "./file/desired.ts";
 import { lookAgain } from "./match.ts";
 import type { PlanItem, StatePlan } from "./plan.ts";
 import { type PlanDocument, readPlan } from "./plan-document.ts";
-import {
-  asPlanned,
-  isUnresolved,
-  type PlannedChanges,
-  type Reading,
-  type ResolvedRun,
-  resolvedUndo,
-} from "./planned-undo.ts";
+import { asPlanned, isUnresolved, type PlannedChanges, type ResolvedRun, resolvedUndo } from "./planned-undo.ts";
 import { type HowToRead, readTargeting, serviceOption, unlessMissing } from "./read-targeting.ts";
 
 /**
@@ -72,7 +65,7 @@ export async function textOf(bytes: ByteSource): Promise<string> {
 export async function renewBaseAt(
   { root, steps }: { readonly root: string; readonly steps: readonly string[] },
   { plan: kept, objects }: { readonly plan: ByteSource; readonly objects: AppliedObjects },
-  { api, signal }: { readonly api: ManagementApi; readonly signal: AbortSignal },
+  { api, signal }: Reading,
 ): Promise<void> {
   const { plan } = await readStoredPlan(kept);
   const targetingId = plan.targeting._id;

@@ -1,4 +1,4 @@
-import type { ManagementApi } from "../api/management.ts";
+import type { ManagementApi, Reading } from "../api/management.ts";
 import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import { amount } from "../platform/text.ts";
@@ -15,8 +15,6 @@ import { groupsIn, type PlanDocument, planBytes, planDocument } from "./plan-doc
 import { unlessMissing } from "./read-targeting.ts";
 import { alreadyUndone, contentsNeeded, targetingsIn, undoPlan } from "./undo.ts";
 import type { Present, PresentOption, UndoRow } from "./undo-plan.ts";
-
-export type Reading = { readonly api: ManagementApi; readonly signal: AbortSignal };
 
 type PresentById = ReadonlyMap<string, Present>;
 

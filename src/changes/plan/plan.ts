@@ -1,4 +1,4 @@
-import type { ManagementApi } from "../../api/management.ts";
+import type { Reading } from "../../api/management.ts";
 import { invisibleIn } from "../../files/damage.ts";
 import { placeOf } from "../../files/rows.ts";
 import type { ResolvedRun } from "../../plans/planned-undo.ts";
@@ -12,9 +12,7 @@ import { type JournalEntry, PreviousValues, type RunFacts, type Settlement, type
 import { RowBlock, type RowRange } from "../rows/row-block.ts";
 import { ENTRIES_PER_LINE, ObjectList, StepList, StepMaker } from "../rows/steps.ts";
 
-export interface PlanningContext {
-  readonly api: ManagementApi;
-  readonly signal: AbortSignal;
+export interface PlanningContext extends Reading {
   /** The content of the call's file or, for `apply_plan`, the stored plan. */
   readonly bytes?: ByteSource | undefined;
   /** Only for an undo: finds out what the undone run's unanswered requests did. */

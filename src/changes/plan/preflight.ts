@@ -1,5 +1,5 @@
 import type { RejectedError } from "../../api/errors.ts";
-import type { ManagementApi } from "../../api/management.ts";
+import type { Reading } from "../../api/management.ts";
 import { addTo } from "../../platform/by-key.ts";
 import { findOptions, mapConcurrently, readOptionContents } from "../../reads/option-contents.ts";
 import { isLeftEmpty, readOptions } from "../../reads/option-lists.ts";
@@ -14,9 +14,7 @@ import { sentFields } from "../rows/steps.ts";
 import { orMissing } from "./current-values.ts";
 import type { Plan } from "./plan.ts";
 
-interface PredictionContext {
-  readonly api: ManagementApi;
-  readonly signal: AbortSignal;
+interface PredictionContext extends Reading {
   /**
    * The names of targetings that this server remembers. The service cannot list targetings, so conflicts with other
    * names are not found.

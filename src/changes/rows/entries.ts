@@ -455,8 +455,6 @@ const formerOption = z.object({
   subOptions: ids.exactOptional(),
 });
 
-export type PreviousTargeting = z.infer<typeof formerTargeting>;
-
 export type PreviousOption = z.infer<typeof formerOption>;
 
 /** The fields of an option or targeting that others have already set as a step of the run would. */
@@ -464,9 +462,11 @@ export type SameFields = Pick<PreviousOption, "name" | "parent" | "exposeChildre
 
 export const previousValueLine = z.discriminatedUnion("kind", [formerTargeting, formerOption]);
 
+export type PreviousValue = z.infer<typeof previousValueLine>;
+
 /** The values of objects before a run changed them. An undo plan is made from them. */
 export class PreviousValues {
-  readonly #lines = new Map<string, PreviousOption | PreviousTargeting>();
+  readonly #lines = new Map<string, PreviousValue>();
 
   get size(): number {
     return this.#lines.size;

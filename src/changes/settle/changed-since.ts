@@ -1,5 +1,5 @@
-import { createHash } from "node:crypto";
-import type { ManagementApi } from "../../api/management.ts";
+import type { Reading } from "../../api/management.ts";
+import { digestOfContexts } from "../../plans/base.ts";
 import { addTo } from "../../platform/by-key.ts";
 import { undefinedIf } from "../../platform/files.ts";
 import { findOptions, isMissing, mapConcurrently, readOptionContents } from "../../reads/option-contents.ts";
@@ -11,8 +11,7 @@ import { readPreviousValues } from "../done.ts";
 import {
   isCreate,
   isDeletion,
-  type PreviousOption,
-  type PreviousTargeting,
+  type PreviousValue,
   type SameFields,
   type Step,
   type StepChange,
@@ -20,7 +19,6 @@ import {
 } from "../rows/entries.ts";
 import type { ComparedRun, Comparison } from "./evidence.ts";
 
-type PreviousValue = PreviousOption | PreviousTargeting;
 type Previous = ReadonlyMap<string, PreviousValue>;
 
 /** Replaces the Context IDs by their number, because millions of them would need too much memory. */
@@ -55,7 +53,7 @@ export async function changedSince(
   const previous = await readPreviousValues(run.part("former")(), (value) => {
     if (value.kind === "option" && value.held !== undefined) {
       known.add(value._id);
-      if (sets.has(value._id)) digests.set(value._id, digestOf(value.held));
+      if (sets.has(value._id)) digests.set(value._id, digestOfContexts(value.held));
     }
     return counted(value);
   });
@@ -86,7 +84,7 @@ export async function changedSince(
     async ([id, digest]) => {
       const { contexts = [] } = (await undefinedIf(isMissing, readOptionContents(api, id, signal))) ?? {};
       const before = previous.get(id);
-      if (before?.kind !== "option" || digestOf(contexts) === digest || !found.has(id)) return;
+      if (before?.kind !== "option" || digestOfContexts(contexts) === digest || !found.has(id)) return;
       stale.set(id, { field: "contexts", planned: before.contextCount, service: contexts.length });
     },
   );
@@ -182,10 +180,6 @@ function isUnsentSet(state: RunState, step: Step): boolean {
   return isSet && !mayBeApplied(state, step) && replacedBy(state, step, undefined).contextCounts !== undefined;
 }
 
-function digestOf(contextIds: readonly string[]): string {
-  return createHash("sha256").update(JSON.stringify(contextIds.toSorted())).digest("base64");
-}
-
 /** Returns by option the steps that add or remove Context IDs and that were never sent. */
 function unsentContexts(state: RunState, open: readonly Step[]): Map<string, Step[]> {
   const unsent = new Map<string, Step[]>();
@@ -215,11 +209,6 @@ function openChanges(state: RunState): readonly Step[] {
     }
   }
   return [...steps.values()];
-}
-
-interface Reading {
-  readonly api: ManagementApi;
-  readonly signal: AbortSignal;
 }
 
 /**

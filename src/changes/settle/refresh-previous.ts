@@ -1,4 +1,4 @@
-import type { ManagementApi } from "../../api/management.ts";
+import type { Reading } from "../../api/management.ts";
 import { inPieces, undefinedIf } from "../../platform/files.ts";
 import { defined, parseJson } from "../../platform/json.ts";
 import { isMissing, mapConcurrently, readOptionContents } from "../../reads/option-contents.ts";
@@ -7,8 +7,7 @@ import { wholeLines } from "../../runs/store.ts";
 import type { RunState } from "../change-state.ts";
 import {
   type AmendedObject,
-  type PreviousOption,
-  type PreviousTargeting,
+  type PreviousValue,
   previousValueLine,
   type SameFields,
   type Step,
@@ -62,7 +61,7 @@ interface Effect {
 export async function refreshPreviousValues(
   run: ComparedRun,
   { contexts, same }: Refresh,
-  { api, signal }: { readonly api: ManagementApi; readonly signal: AbortSignal },
+  { api, signal }: Reading,
 ): Promise<readonly AmendedObject[]> {
   const { state } = run;
   const present = new Map(
@@ -72,7 +71,7 @@ export async function refreshPreviousValues(
     }),
   );
   const effects = new Map<string, Effect>();
-  const refreshed = (value: PreviousOption | PreviousTargeting): PreviousOption | PreviousTargeting => {
+  const refreshed = (value: PreviousValue): PreviousValue => {
     const { name, ...others } = same.get(value._id) ?? {};
     const named = defined({ name });
     if (value.kind === "targeting") return { ...value, ...named };
