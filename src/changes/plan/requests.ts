@@ -1,4 +1,4 @@
-import { addTo } from "../../platform/by-key.ts";
+import { addTo, groupedBy } from "../../platform/by-key.ts";
 import { LIMITS, OWN_BODY_BYTES } from "../../spec/limits.ts";
 import type { BulkOperation } from "../../spec/routes.ts";
 import type { PlannedRequest, Weight } from "../rows/entries.ts";
@@ -26,7 +26,7 @@ type Steps = Pick<StepList, "length" | "partAt" | "parts" | "weightOf" | "areInd
 export function nextRequests(steps: Steps, ready: readonly number[], apartBy?: (step: number) => string): Requests {
   const [next] = inOrder(steps, ready);
   if (next === undefined) return [];
-  const apart = apartBy === undefined ? [next] : [...groups(next, apartBy).values()];
+  const apart = apartBy === undefined ? [next] : [...groupedBy(next, apartBy).values()];
   return apart.flatMap((ids) => packed(steps, ids));
 }
 
@@ -39,22 +39,11 @@ function packed(steps: Steps, ids: readonly number[]): Requests {
 }
 
 function inOrder(steps: Steps, ids: readonly number[]): Requests {
-  const byOperation = groups(ids, (id) => steps.partAt(id)?.operation);
+  const byOperation = groupedBy(ids, (id) => steps.partAt(id)?.operation);
   return ORDER.flatMap((operation) => {
     const some = byOperation.get(operation);
     return some === undefined ? [] : [some];
   });
-}
-
-function groups<Key>(ids: readonly number[], keyOf: (id: number) => Key): ReadonlyMap<Key, readonly number[]> {
-  const byKey = new Map<Key, number[]>();
-  let last: { readonly key: Key; readonly together: number[] } | undefined;
-  for (const id of ids) {
-    const key = keyOf(id);
-    if (last?.key !== key) last = { key, together: byKey.get(key) ?? [] };
-    if (last.together.push(id) === 1) byKey.set(key, last.together);
-  }
-  return byKey;
 }
 
 function operationOf(steps: Steps, [first = -1]: readonly number[] = []): BulkOperation | undefined {
@@ -62,8 +51,7 @@ function operationOf(steps: Steps, [first = -1]: readonly number[] = []): BulkOp
 }
 
 export function plannedRequests(steps: Steps): Requests {
-  const all: number[] = [];
-  for (let id = 0; id < steps.length; id += 1) all.push(id);
+  const all = Array.from({ length: steps.length }, (_, id) => id);
   if (steps.areIndependent()) return inOrder(steps, all).flatMap((ids) => packed(steps, ids));
   const needs = needsOf(steps);
   const requests: (readonly number[])[] = [];
