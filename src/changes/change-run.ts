@@ -1,7 +1,6 @@
 import { isApiError } from "../api/errors.ts";
 import type { BulkItems, ManagementApi, Reading } from "../api/management.ts";
 import type { InputFile } from "../files/input-file.ts";
-import type { AppliedObjects } from "../plans/look-again.ts";
 import type { ResolvedRun } from "../plans/planned-undo.ts";
 import type { Clock } from "../platform/clock.ts";
 import { inPieces } from "../platform/files.ts";
@@ -458,17 +457,7 @@ async function finishChange(
   if (base === undefined) return;
   const reading = { api, signal: AbortSignal.timeout(retryBudgetMs) };
   const { renewBaseAt } = await import("../plans/look-again.ts");
-  await renewBaseAt(base, { plan: part("input"), objects: endingsOf(state) }, reading);
-}
-
-export function endingsOf(state: Pick<RunState, "standing" | "idOf">): AppliedObjects {
-  return {
-    isDone(object) {
-      const standing = state.standing(object);
-      return standing === "succeeded" || standing === "alreadyDone";
-    },
-    idOf: (object) => state.idOf(object),
-  };
+  await renewBaseAt(base, { plan: part("input"), objects: state }, reading);
 }
 
 function targetingsOf(state: RunState) {
@@ -487,7 +476,7 @@ function targetingsOf(state: RunState) {
     const [holder] = reason?.code === "TARGETING_NAME_DUPLICATE" ? existingIds(reason) : [];
     if (holder !== undefined) named.unshift({ _id: holder, name: objects.at(object)?.name ?? "" });
     if (_id === undefined) continue;
-    if (isDelete && (outcome === "succeeded" || outcome === "alreadyDone")) gone.push(_id);
+    if (isDelete && state.hasSucceeded(object)) gone.push(_id);
     if (!isDelete && outcome === "succeeded") named.push({ _id, name: objects.at(object)?.name ?? "" });
   }
   return { named, gone };

@@ -202,6 +202,12 @@ export class RunState {
     return this.#work.outcomes.standing(object);
   }
 
+  /** Returns whether an object is now as requested, by this run or already before. */
+  hasSucceeded(object: number): boolean {
+    const standing = this.standing(object);
+    return standing === "succeeded" || standing === "alreadyDone";
+  }
+
   reason(object: number): Reason | undefined {
     return this.#work.outcomes.reason(object);
   }
@@ -213,8 +219,7 @@ export class RunState {
 
   /** Returns what the run did to an object. Undefined if the object did not succeed. */
   didOf(object: number): Did | undefined {
-    const outcome = this.standing(object);
-    if (outcome !== "succeeded" && outcome !== "alreadyDone") return undefined;
+    if (!this.hasSucceeded(object)) return undefined;
     const { standings } = this.#work;
     // Most objects have a single step, a row. Checking it first is fast.
     const row = standings.onlyRowOf(object);

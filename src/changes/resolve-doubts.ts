@@ -116,9 +116,8 @@ export async function earlierUndos(state: RunState, { find, former }: StoredRuns
     if (run === undefined) continue;
     const left = new Set<string>();
     for (let object = 0; object < run.state.objects.length; object += 1) {
-      const standing = run.state.standing(object);
       const { name } = run.state.objects.at(object) ?? {};
-      if (name !== undefined && standing !== "succeeded" && standing !== "alreadyDone") left.add(name);
+      if (name !== undefined && !run.state.hasSucceeded(object)) left.add(name);
     }
     undos.push({ run, done: await effectsOfRun(run.state, former(runId)), left });
   }

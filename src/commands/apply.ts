@@ -4,7 +4,7 @@ import { basename, dirname, resolve } from "node:path";
 import { Readable } from "node:stream";
 import { planLines } from "../answers/plan-words.ts";
 import type { BaseFile } from "../changes/call.ts";
-import { type ChangeRun, endingsOf } from "../changes/change-run.ts";
+import type { ChangeRun } from "../changes/change-run.ts";
 import { basePathOf } from "../plans/base.ts";
 import { formatToRead } from "../plans/file/read-desired.ts";
 import { withIds } from "../plans/file/write-ids.ts";
@@ -98,7 +98,7 @@ async function applyFile(asked: ApplyLine, context: PlanContext): Promise<number
   });
   const run = await carriedOut(header, context);
   const exitCode = await printReport(run, context);
-  return !asked.writeIds || (await writeIds(asked, planned, endingsOf(run.state))) ? exitCode : 1;
+  return !asked.writeIds || (await writeIds(asked, planned, run.state)) ? exitCode : 1;
 }
 
 async function applyPlan(document: PlanDocument, { file, yes }: ApplyLine, context: PlanContext): Promise<number> {

@@ -97,7 +97,7 @@ async function written(
 
 export interface AppliedObjects {
   /** Returns whether an object now has the planned values, set by this run or before. */
-  isDone(object: number): boolean;
+  hasSucceeded(object: number): boolean;
   idOf(object: number): string | undefined;
 }
 
@@ -115,7 +115,7 @@ export function writtenByPlan(plan: StatePlan, objects: AppliedObjects): readonl
   return plan.items.flatMap((item, index): WrittenOption[] => {
     const object = first + index;
     const _id = item.kind === "create" ? objects.idOf(object) : item._id;
-    return _id === undefined || !objects.isDone(object) ? [] : [{ _id, fields: fieldsOf(item) }];
+    return _id === undefined || !objects.hasSucceeded(object) ? [] : [{ _id, fields: fieldsOf(item) }];
   });
 }
 
@@ -126,7 +126,7 @@ function fieldsOf(item: PlanItem): WrittenOption["fields"] {
 }
 
 function renamedTargeting(plan: StatePlan, objects: AppliedObjects): boolean {
-  return plan.targeting._id !== undefined && plan.targeting.rename !== undefined && objects.isDone(0);
+  return plan.targeting._id !== undefined && plan.targeting.rename !== undefined && objects.hasSucceeded(0);
 }
 
 /**
@@ -141,7 +141,7 @@ export function idsOfRows(
   const byName = new Map(plan.adopted.map(({ name, _id }) => [name, _id]));
   const first = firstObject(plan);
   for (const [index, item] of plan.items.entries()) {
-    if (item.kind !== "create" || objects?.isDone(first + index) !== true) continue;
+    if (item.kind !== "create" || objects?.hasSucceeded(first + index) !== true) continue;
     const _id = objects.idOf(first + index);
     if (_id !== undefined) byName.set(item.name, _id);
   }

@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import { isApiError } from "../../src/api/errors.ts";
-import { type ChangeRun, endingsOf } from "../../src/changes/change-run.ts";
+import type { ChangeRun } from "../../src/changes/change-run.ts";
 import type { ChangeHeader } from "../../src/changes/changes.ts";
 import { baseOf, renewedBase, type ServiceTargeting } from "../../src/plans/base.ts";
 import { planOf } from "../../src/plans/diff.ts";
@@ -141,7 +141,7 @@ export async function checkPlanUndone(seed: number, withTrouble: boolean, servic
   expect(run.status(), toldOf(run)).toBe("succeeded");
   expect(comparable(asModel(worldIn(project, targetingId), before))).toEqual(comparable(wanted));
   const now = await readTargeting(api, targetingId, { signal });
-  const renewed = renewedBase(base, now, writtenByPlan(plan, endingsOf(run.state)), false);
+  const renewed = renewedBase(base, now, writtenByPlan(plan, run.state), false);
   const again = planOf({ desired, base: renewed, there: now, prune, byName: false, thresholds: LOOSE });
   expect(itemCount(again), JSON.stringify(again.items)).toBe(0);
   await checkUndone(run, { before: first, after: byNames(project) }, scene, trouble);
