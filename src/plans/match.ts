@@ -2,18 +2,19 @@ import { groupedBy } from "../platform/by-key.ts";
 import { type Base, type BaseOption, digestOfContexts, type ServiceOption, type ServiceTargeting } from "./base.ts";
 import { type Desired, type DesiredOption, type Problem, type Problems, quoted } from "./file/desired.ts";
 import { checkNames } from "./file/read-desired.ts";
-import type {
-  ChangeItem,
-  CreateItem,
-  DeleteItem,
-  Difference,
-  DifferingField,
-  GroupName,
-  ParentRef,
-  PlannedTargeting,
-  SeenOption,
-  ShownValue,
-  StatePlan,
+import {
+  type ChangeItem,
+  type CreateItem,
+  createdIn,
+  type DeleteItem,
+  type Difference,
+  type DifferingField,
+  type GroupName,
+  type ParentRef,
+  type PlannedTargeting,
+  type SeenOption,
+  type ShownValue,
+  type StatePlan,
 } from "./plan.ts";
 
 /** The options of a targeting in the service: by ID, by name, and by the ID of their group (null for the top level). */
@@ -178,20 +179,21 @@ function placeOf({ line, column }: { readonly line: number; readonly column: num
   return `${line}:${column}`;
 }
 
-function planned({ items, targeting }: StatePlan, there: ServiceTargeting): readonly Difference[] {
+function planned(plan: StatePlan, there: ServiceTargeting): readonly Difference[] {
   const names = new Map(there.options.map(({ _id, name }) => [_id, name]));
   const parentName = (parent: string | null): string | null => (parent === null ? null : (names.get(parent) ?? parent));
   const drift: Difference[] = [];
-  const { _id, name, rename } = targeting;
+  const { _id, name, rename } = plan.targeting;
   if (rename !== undefined) drift.push({ _id, name, field: "name", file: rename, service: name });
-  for (const item of items) {
+  for (const item of plan.items) {
     if (item.kind === "create") drift.push({ name: item.name, field: "deleted", file: item.name, line: item.line });
     if (item.kind !== "change") continue;
     const { seen, line, _id, name, parent, exposeChildren, contexts } = item;
     const about = { _id, name: seen.name, line };
     if (name !== undefined) drift.push({ ...about, field: "name", file: name, service: seen.name });
     if (parent !== undefined) {
-      const file = parent === null ? null : "_id" in parent ? parentName(parent._id) : createdName(items, parent.item);
+      const isNew = parent !== null && "item" in parent;
+      const file = isNew ? createdIn(plan, parent.item) : parentName(parent?._id ?? null);
       drift.push({ ...about, field: "parent", file, service: parentName(seen.parent) });
     }
     if (exposeChildren !== undefined) {
@@ -203,11 +205,6 @@ function planned({ items, targeting }: StatePlan, there: ServiceTargeting): read
     }
   }
   return drift;
-}
-
-function createdName(items: StatePlan["items"], index: number): string {
-  const item = items[index];
-  return item?.kind === "create" ? item.name : "";
 }
 
 export interface StaleCheck {

@@ -192,17 +192,23 @@ export function targetingChanges({ targeting: { _id, name, rename, delete: isDel
   return rename === undefined ? [] : [{ kind: "renamed", _id, name, from: name, to: rename, isTargeting: true }];
 }
 
-function renamedIn({ items }: StatePlan, id: string): string | undefined {
+/** Returns the new name of an option that a plan renames. */
+export function renamedIn({ items }: Pick<StatePlan, "items">, id: string): string | undefined {
   const group = items.find((item) => item.kind === "change" && item._id === id);
   return group?.kind === "change" ? group.name : undefined;
+}
+
+/** Returns the name of an option that a plan creates. */
+export function createdIn({ items }: Pick<StatePlan, "items">, item: number): string | undefined {
+  const created = items[item];
+  return created?.kind === "create" ? created.name : undefined;
 }
 
 export function itemChanges(plan: StatePlan, item: PlanItem, groupName: GroupName): readonly ListedChange[] {
   const place = (parent: ParentRef): ShownValue => {
     if (parent === null) return null;
     if ("_id" in parent) return renamedIn(plan, parent._id) ?? groupName(parent._id);
-    const group = plan.items[parent.item];
-    return group?.kind === "create" ? group.name : "";
+    return createdIn(plan, parent.item) ?? "";
   };
   if (item.kind === "create") {
     const to = item.parent === null ? {} : { to: place(item.parent) };

@@ -1,4 +1,4 @@
-import type { ChangeItem, ParentRef, PlanItem } from "../../plans/plan.ts";
+import { type ChangeItem, createdIn, type ParentRef, type PlanItem, renamedIn } from "../../plans/plan.ts";
 import type { PlannedChanges } from "../../plans/planned-undo.ts";
 import { groupedBy } from "../../platform/by-key.ts";
 import { defined } from "../../platform/json.ts";
@@ -170,15 +170,11 @@ function changeOf({ name, parent, contexts, seen }: ChangeItem, changes: Planned
  * Returns the group that an option will have, under the name that the group will have. A group that is still to be
  * created has no ID.
  */
-function placeOf(place: ParentRef, { items, there }: PlannedChanges): OptionPosition {
+function placeOf(place: ParentRef, changes: PlannedChanges): OptionPosition {
   if (place === null) return { parent: null, parentName: null };
-  if ("_id" in place) {
-    const group = items.find((item) => item.kind === "change" && item._id === place._id);
-    const renamed = group?.kind === "change" ? group.name : undefined;
-    return { parent: place._id, parentName: renamed ?? there.get(place._id)?.name ?? null };
-  }
-  const group = items[place.item];
-  return group?.kind === "create" ? { parentName: group.name } : {};
+  if (!("_id" in place)) return defined({ parentName: createdIn(changes, place.item) });
+  const { _id } = place;
+  return { parent: _id, parentName: renamedIn(changes, _id) ?? changes.there.get(_id)?.name ?? null };
 }
 
 function failStale(plan: Plan, { items, stale }: PlannedChanges, { own, first }: TargetingObjects): void {
