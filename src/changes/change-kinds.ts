@@ -104,7 +104,7 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
     },
     objects: async (input) => (await planners()).planUpdateOptions(input).objects,
     targets: ({ targetingId, items }) => ({
-      targetings: targetingId === undefined ? [] : [targetingId],
+      targetings: [targetingId ?? []].flat(),
       options: items.flatMap(({ _id = [], parent }) => (typeof parent === "string" ? [parent] : []).concat(_id)),
     }),
   },
@@ -123,8 +123,8 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
     },
     async targets(input, bytes) {
       const items = await itemsOf(input, await contextRows(), bytes);
-      const options = items.flatMap(({ _id, _ids = [] }) => (_id === undefined ? _ids : [_id, ..._ids]));
-      return { targetings: input.targetingId === undefined ? [] : [input.targetingId], options };
+      const options = items.flatMap(({ _id = [], _ids = [] }) => [_id, _ids].flat());
+      return { targetings: [input.targetingId ?? []].flat(), options };
     },
     mayTakeAway: (input) =>
       input.file !== undefined ||
@@ -134,11 +134,8 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
   delete_options: {
     plan: async (input, context) => (await planners()).planDeleteOptions(input, context),
     objects: listed,
-    targets: (input) => ({
-      targetings: input.targetingId === undefined ? [] : [input.targetingId],
-      options: input.ids ?? [],
-    }),
-    deletions: (input) => (input.ids ?? []).length + (input.names ?? []).length,
+    targets: ({ targetingId, ids = [] }) => ({ targetings: [targetingId ?? []].flat(), options: ids }),
+    deletions: ({ ids = [], names = [] }) => ids.length + names.length,
   },
   apply_plan: {
     async plan(_, { bytes, ...reading }) {
@@ -154,7 +151,7 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
     targets: ({ plannedBy, targetingId, furtherIds = [] }) =>
       plannedBy === "plan_targeting" && targetingId === undefined
         ? undefined
-        : { targetings: [...(targetingId === undefined ? [] : [targetingId]), ...furtherIds], options: [] },
+        : { targetings: [targetingId ?? [], furtherIds].flat(), options: [] },
     mayTakeAway: () => true,
   },
 };

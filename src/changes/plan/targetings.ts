@@ -165,16 +165,15 @@ export function planUpdateOptions(input: Inputs["update_options"], find: FindOpt
     const { name, exposeChildren } = item;
     const found = referred(item, "_id", "currentName", find);
     const option = idOf(found);
-    const group = item.parentName === undefined ? item.parent : idOf(groupOf(item));
+    const parent = item.parentName === undefined ? item.parent : idOf(groupOf(item));
     const _id = typeof option === "string" ? option : undefined;
     const known = name ?? (isFound(found) ? found.name : item.currentName);
     const object = plan.object({ index, ...defined({ _id, name: known }) });
-    if (_id === undefined || isReason(option) || isReason(group)) {
-      const reason = [option, group].find(isReason);
+    if (_id === undefined || isReason(option) || isReason(parent)) {
+      const reason = [option, parent].find(isReason);
       plan.fail(object, reason ?? ownReason("INVALID_ITEM", { problem: "noOption" }));
       return;
     }
-    const parent = group;
     const wanted = Object.entries({ name, parent, exposeChildren }).filter(([, value]) => value !== undefined);
     const invalid =
       badId("_id", _id) ??
