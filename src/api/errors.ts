@@ -152,6 +152,19 @@ export function isApiError(thrown: unknown): thrown is ApiError {
   );
 }
 
+/** Returns what `work` returns, or its error if that is an expected one. */
+export async function orError<Value, Expected>(
+  isExpected: (thrown: unknown) => thrown is Expected,
+  work: Promise<Value>,
+): Promise<Value | Expected> {
+  try {
+    return await work;
+  } catch (thrown) {
+    if (isExpected(thrown)) return thrown;
+    throw thrown;
+  }
+}
+
 /** Returns the fields of an error that are stored with a run. `answers/` turns them into sentences. */
 export function problemOf(error: ApiError): Readonly<Record<string, unknown>> {
   const { effect, operation, statusCode } = error;

@@ -1,4 +1,4 @@
-import { isApiError, ListError, RejectedError } from "../api/errors.ts";
+import { isApiError, ListError, orError, RejectedError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
 import { defined } from "../platform/json.ts";
 import type { ContentsStore, SeenOption } from "../runs/backend.ts";
@@ -211,15 +211,11 @@ class Search implements FoundOptions {
   readAlone(ids: readonly string[]): Promise<readonly OptionRecord[]> {
     return mapConcurrently(ids, async (id) => {
       this.open.delete(id);
-      try {
-        const { option } = await this.#api.getOption(id, { limit: 1, offset: 0 }, { signal: this.#signal });
-        this.found.set(id, option);
-        return option;
-      } catch (thrown) {
-        if (!isMissing(thrown)) throw thrown;
-        this.missing.set(id, thrown);
-        return undefined;
-      }
+      const options = { signal: this.#signal };
+      const read = await orError(isMissing, this.#api.getOption(id, { limit: 1, offset: 0 }, options));
+      if (read instanceof Error) this.missing.set(id, read);
+      else this.found.set(id, read.option);
+      return this.found.get(id);
     });
   }
 

@@ -1,4 +1,4 @@
-import { isApiError, type RejectedError } from "../../api/errors.ts";
+import { isApiError, orError, type RejectedError } from "../../api/errors.ts";
 import { aroundReads } from "../../api/management.ts";
 import { folded, NameIndex } from "../../platform/by-key.ts";
 import {
@@ -44,12 +44,8 @@ export async function optionFinder(
 ): Promise<OptionFinder> {
   const takenFor: MatchedName[] = [];
   const known = new Map<string, OptionRecord>();
-  if (targetingId === undefined) {
-    const unnamed = (value: string) => ownReason("INVALID_ITEM", { problem: "nameWithoutTargeting", value });
-    return Object.assign(unnamed, { takenFor, known });
-  }
   const index = new NameIndex<OptionRecord>();
-  if (isNeeded) {
+  if (isNeeded && targetingId !== undefined) {
     for await (const option of readOptions(api, targetingId, signal)) {
       const record = { targeting: targetingId, ...option };
       index.add(record);
@@ -57,6 +53,7 @@ export async function optionFinder(
     }
   }
   const find: FindOption = (given, field) => {
+    if (targetingId === undefined) return ownReason("INVALID_ITEM", { problem: "nameWithoutTargeting", value: given });
     const option = found(index, given, field);
     const isTaken = isOption(option) && option.name !== given && !takenFor.some((taken) => taken.given === given);
     if (isTaken && takenFor.length < MAX_MATCHED_NAMES) takenFor.push({ given, name: option.name });
@@ -101,20 +98,10 @@ export type CurrentNames = ReadonlyMap<string, string | RejectedError>;
 /** Reads the names of targetings. Throws the ApiError of a failed read, unless the targeting does not exist. */
 export async function readCurrentNames(ids: Iterable<string>, { api, signal }: PlanningContext): Promise<CurrentNames> {
   const read = await mapConcurrently([...new Set(ids)], async (_id) => {
-    const there = await orMissing(api.getTargeting(_id, { signal }));
+    const there = await orError(isMissing, api.getTargeting(_id, { signal }));
     return [_id, there instanceof Error ? there : there.name] as const;
   });
   return new Map(read);
-}
-
-/** Returns what `reading` returns, or the error with which the service says that the object does not exist. */
-export async function orMissing<Value>(reading: Promise<Value>): Promise<Value | RejectedError> {
-  try {
-    return await reading;
-  } catch (thrown) {
-    if (isMissing(thrown)) return thrown;
-    throw thrown;
-  }
 }
 
 /**

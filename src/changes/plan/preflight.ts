@@ -1,7 +1,7 @@
-import type { RejectedError } from "../../api/errors.ts";
+import { orError, type RejectedError } from "../../api/errors.ts";
 import type { Reading } from "../../api/management.ts";
 import { addTo } from "../../platform/by-key.ts";
-import { findOptions, mapConcurrently, readOptionContents } from "../../reads/option-contents.ts";
+import { findOptions, isMissing, mapConcurrently, readOptionContents } from "../../reads/option-contents.ts";
 import { isLeftEmpty, readOptions } from "../../reads/option-lists.ts";
 import type { TargetingMemory } from "../../runs/backend.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
@@ -11,7 +11,6 @@ import type { OptionRecord } from "../../spec/records.ts";
 import { requestReason } from "../api-reasons.ts";
 import { bindingOf, type Settlement, type Step, type StepOf, targetOf } from "../rows/entries.ts";
 import { sentFields } from "../rows/steps.ts";
-import { orMissing } from "./current-values.ts";
 import type { Plan } from "./plan.ts";
 
 interface PredictionContext extends Reading {
@@ -41,7 +40,7 @@ type NamingStep = StepOf<"createTargetings" | "renameTargetings">;
 export async function preflight({ steps, losses }: Plan, given: PredictionContext): Promise<Predicted> {
   const read = new Map<string, Promise<TargetingContents | RejectedError>>();
   const contentsOf = (targetingId: string): Promise<TargetingContents | RejectedError> => {
-    const contents = read.get(targetingId) ?? orMissing(readTargetingContents(targetingId, given));
+    const contents = read.get(targetingId) ?? orError(isMissing, readTargetingContents(targetingId, given));
     read.set(targetingId, contents);
     return contents;
   };
@@ -128,7 +127,7 @@ async function predictNames(steps: readonly NamingStep[], context: Prediction): 
   if (steps.length === 0) return [];
   const seen = await memory.recent();
   const nameOf = async (id: string): Promise<string | Reason> => {
-    const there = await orMissing(api.getTargeting(id, { signal }));
+    const there = await orError(isMissing, api.getTargeting(id, { signal }));
     return there instanceof Error ? requestReason("renameTargetings", there) : there.name;
   };
   const renamed = new Set(steps.flatMap((step) => targetOf(step) ?? []));

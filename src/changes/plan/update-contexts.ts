@@ -1,7 +1,14 @@
+import { orError } from "../../api/errors.ts";
 import { splitBeside } from "../../files/cells.ts";
 import { type GivenItem, placeOf, rowCounts } from "../../files/rows.ts";
 import { folded } from "../../platform/by-key.ts";
-import { findOptions, mapConcurrently, type OptionContents, readOptionContents } from "../../reads/option-contents.ts";
+import {
+  findOptions,
+  isMissing,
+  mapConcurrently,
+  type OptionContents,
+  readOptionContents,
+} from "../../reads/option-contents.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import { isUlid } from "../../spec/names-and-contexts.ts";
@@ -17,7 +24,6 @@ import {
   type OptionalReads,
   optionalReads,
   optionFinder,
-  orMissing,
 } from "./current-values.ts";
 
 import { badId, checkContextIds, invisibleContextIds, Plan, type PlanningContext, tooManyForOption } from "./plan.ts";
@@ -308,7 +314,7 @@ async function readAll(ids: readonly string[], context: PlanningContext, field: 
   const read = await mapConcurrently(ids, async (id): Promise<readonly [string, OptionContents | Reason]> => {
     const invalid = badId(field, id);
     if (invalid !== undefined) return [id, invalid];
-    const read = await orMissing(readOptionContents(context.api, id, context.signal));
+    const read = await orError(isMissing, readOptionContents(context.api, id, context.signal));
     return [id, read instanceof Error ? requestReason("updateOptions", read) : read];
   });
   return new Map(read);

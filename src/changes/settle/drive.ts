@@ -1,4 +1,4 @@
-import { isApiError } from "../../api/errors.ts";
+import { isApiError, orError } from "../../api/errors.ts";
 import { defined } from "../../platform/json.ts";
 import type { OptionList } from "../../reads/pages.ts";
 import { ownReason, type Reason, type StopCause } from "../../runs/outcome.ts";
@@ -152,12 +152,9 @@ function isOlder(ids: readonly string[], others: readonly string[]): boolean {
  * request of the run created.
  */
 async function readWithRetry<T>(read: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await read();
-  } catch (thrown) {
-    if (!isApiError(thrown)) throw thrown;
-    return thrown.effect === "rejected" ? undefined : orUndefined(read());
-  }
+  const first = await orError(isApiError, read());
+  if (!isApiError(first)) return first;
+  return first.effect === "rejected" ? undefined : orUndefined(read());
 }
 
 /**

@@ -372,7 +372,8 @@ export async function readServiceClock(
   return "read";
 }
 
-async function waited({ clock, signal }: ChangeDriver, ms: number): Promise<boolean> {
+/** Waits. Returns false if the run was stopped meanwhile. */
+export async function waited({ clock, signal }: ChangeDriver, ms: number): Promise<boolean> {
   try {
     if (ms > 0) await clock.sleep(ms, signal);
     return !signal.aborted;

@@ -1,5 +1,5 @@
 import { retryAfterIn } from "../../api/answers.ts";
-import { type ApiError, BusyError, isApiError, RATE_LIMITED } from "../../api/errors.ts";
+import { type ApiError, BusyError, isApiError, orError, RATE_LIMITED } from "../../api/errors.ts";
 import type { BulkAnswer } from "../../api/management.ts";
 import { defined } from "../../platform/json.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
@@ -9,7 +9,7 @@ import { type BulkResult, type ItemError, itemError } from "../../spec/records.t
 import { APPLIED_AS, type BulkOperation } from "../../spec/routes.ts";
 import { ADDRESS_REJECTIONS, itemReason, requestReason } from "../api-reasons.ts";
 import { isCreate, type MadeRows, type Sent, type Step, type StepChange } from "../rows/entries.ts";
-import type { ChangeDriver } from "./evidence.ts";
+import { type ChangeDriver, waited } from "./evidence.ts";
 import { type Answered, isInDoubtNameConflict, settleAnswers } from "./settle-items.ts";
 
 type Attempt =
@@ -105,7 +105,9 @@ async function attemptOnce(
   const [first] = steps;
   const operation = first === undefined ? undefined : driver.state.steps.partAt(first)?.operation;
   if (operation === undefined) throw new RangeError("a request must contain at least one item");
-  const unconnected = await failureToConnect(driver, operation);
+  // Connected before the journal records that a request is about to be sent, because little time may pass between the
+  // record and the request.
+  const unconnected = await orError(isApiError, driver.connect(operation));
   const sentAt = driver.clock.now();
   driver.record({ t: "send", steps, again, ...sentBy(driver, sentAt) });
   const intent = await announceOrWithhold(driver, turn);
@@ -114,44 +116,26 @@ async function attemptOnce(
     driver.record({ t: "withheld", at: driver.clock.now() });
     return { kind: "withheld" };
   }
-  if (unconnected !== undefined) return { kind: "error", error: unconnected };
+  if (unconnected instanceof Error) return { kind: "error", error: unconnected };
   const fence = requestFence([turn, driver.lease], intent, {
     renew: () => driver.intend(turn),
     onLate: () => driver.record({ t: "late", steps, at: driver.clock.now() }),
   });
   // Read right before sending: this time is compared with the service's clock, and each delay makes that less precise.
   const leftAt = driver.clock.now();
-  try {
-    const answer = await driver.send(operation, steps, fence);
-    const receivedAt = driver.clock.now();
-    if (answer.serverTime !== undefined) {
-      const { serverTime } = answer;
-      driver.serverClock.observe({ from: serverTime, to: serverTime + 999, sentAt: leftAt, receivedAt });
-    }
-    driver.serverClock.observeMade(madeTimes(operation, answer), leftAt, receivedAt);
-    return { kind: "answer", answer };
-  } catch (thrown) {
-    if (isApiError(thrown)) return { kind: "error", error: thrown };
-    throw thrown;
+  const answer = await orError(isApiError, driver.send(operation, steps, fence));
+  if (answer instanceof Error) return { kind: "error", error: answer };
+  const receivedAt = driver.clock.now();
+  const { serverTime } = answer;
+  if (serverTime !== undefined) {
+    driver.serverClock.observe({ from: serverTime, to: serverTime + 999, sentAt: leftAt, receivedAt });
   }
+  driver.serverClock.observeMade(madeTimes(operation, answer), leftAt, receivedAt);
+  return { kind: "answer", answer };
 }
 
 function sentBy({ clock, serverClock }: ChangeDriver, at: number): Sent {
   return { at, ...defined({ machine: clock.machine, ahead: serverClock.ahead(at) }) };
-}
-
-/**
- * Opens a connection before the journal records that a request is about to be sent, because little time may pass
- * between the record and the request. Returns the error if the connection fails.
- */
-async function failureToConnect(driver: ChangeDriver, operation: BulkOperation): Promise<ApiError | undefined> {
-  try {
-    await driver.connect(operation);
-    return undefined;
-  } catch (thrown) {
-    if (isApiError(thrown)) return thrown;
-    throw thrown;
-  }
 }
 
 /**
@@ -196,15 +180,10 @@ function giveUp(driver: ChangeDriver, ids: readonly number[], reason: Reason): R
 async function pause(driver: ChangeDriver, ms: number, { statusCode }: Pick<Reason, "statusCode">): Promise<boolean> {
   const began = driver.clock.monotonic();
   driver.progress(ms);
-  try {
-    await driver.clock.sleep(ms, driver.signal);
-    const waited = Math.round(driver.clock.monotonic() - began);
-    driver.record({ t: "waited", ms: waited, ...defined({ statusCode }) });
-    return true;
-  } catch (thrown) {
-    if (driver.signal.aborted) return false;
-    throw thrown;
-  }
+  const isOver = await waited(driver, ms);
+  const passed = Math.round(driver.clock.monotonic() - began);
+  if (isOver) driver.record({ t: "waited", ms: passed, ...defined({ statusCode }) });
+  return isOver;
 }
 
 function halves(ids: readonly number[]): readonly (readonly number[])[] {

@@ -1,4 +1,4 @@
-import { isApiError } from "../../api/errors.ts";
+import { isApiError, orError } from "../../api/errors.ts";
 import { defined } from "../../platform/json.ts";
 import { type OptionNames, optionNamesOnce } from "../../reads/option-lists.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
@@ -343,8 +343,8 @@ function unbundleTargeting(step: StepOf<"createTargetings">, reason: Reason, mak
 async function nameTaken(driver: ChangeDriver, group: Group, reason: Reason, means: Means): Promise<Consequences> {
   const { maker, namesIn } = means;
   const targetingId = driver.state.boundId(group.step, "targeting");
-  const names = targetingId === undefined ? undefined : await namesOrReason(namesIn, group.step, targetingId);
-  if (names !== undefined && "code" in names) return unread(driver, group.step, names);
+  const names = targetingId === undefined ? undefined : await orError(isApiError, namesIn(targetingId));
+  if (names instanceof Error) return unread(driver, group.step, requestReason(group.step.operation, names));
   const existing = names?.get(group.item.name);
   if (existing !== undefined) return groupExists(driver, group, existing, reason, maker);
   const children = group.item.children ?? [];
@@ -366,19 +366,6 @@ async function nameTaken(driver: ChangeDriver, group: Group, reason: Reason, mea
     return { changes: [{ step: group.step.id, to: "replaced" }], settlements };
   }
   return { ...regroup(group, free, maker, taken), settlements };
-}
-
-async function namesOrReason(
-  namesIn: OptionNames,
-  { operation }: Step,
-  targetingId: string,
-): Promise<ReadonlyMap<string, string> | Reason> {
-  try {
-    return await namesIn(targetingId);
-  } catch (thrown) {
-    if (isApiError(thrown)) return requestReason(operation, thrown);
-    throw thrown;
-  }
 }
 
 /** Ends a step because the names that exist could not be read. A resumed run tries again. */
