@@ -40,10 +40,7 @@ const LONGEST_TEXT = 256;
 const MAX_ENTRIES = 100;
 const DEEPEST_DETAIL = 6;
 
-/**
- * Cuts a text of the service that is longer than any documented one. Otherwise it could fill an answer to the agent, or
- * a stored run.
- */
+/** Cuts a text of the service that is longer than any documented one, so that it cannot fill an answer or a run. */
 function cut(text: string): string {
   if (text.length <= LONGEST_TEXT) return text;
   return `${[...text.slice(0, 2 * LONGEST_TEXT)].slice(0, LONGEST_TEXT).join("")}…`;
@@ -92,9 +89,7 @@ function bulkResultOf(entry: unknown): BulkResult | undefined {
   };
 }
 
-/**
- * Returns the error of an item, or of a whole request (management-api 2.2). Fields with an unexpected type are dropped.
- */
+/** Returns the error of an item or of a whole request (management-api 2.2), without fields of an unexpected type. */
 function itemErrorOf({ statusCode, errorCode, detail, message }: JsonObject): ItemError {
   return {
     ...(typeof statusCode === "number" && { statusCode }),
@@ -212,10 +207,7 @@ const PROXY_CREDENTIALS = 407;
  */
 const TOO_LARGE = 413;
 
-/**
- * Returns whether a proxy or firewall sent an answer instead of the API, whose errors are always JSON objects
- * (management-api 2.2).
- */
+/** Returns whether a proxy or firewall sent an answer. Errors of the API are JSON objects (management-api 2.2). */
 function isForeign({ statusCode, body }: HttpAnswer, json: unknown): boolean {
   return statusCode !== TOO_LARGE && body.length > 0 && !isJsonObject(json);
 }
@@ -226,9 +218,7 @@ function locationIn({ location }: HttpAnswer["headers"]): readonly string[] {
 
 const WHERE_TITLES_ARE = 65_536;
 
-/**
- * Returns the title of an HTML page, or the first line of a text, that a proxy or firewall has sent. Empty for JSON.
- */
+/** Returns the title of a page, or the first line of a text, that a proxy or firewall has sent. Empty for JSON. */
 function titleIn({ body }: HttpAnswer): readonly string[] {
   const text = body.toString("utf8", 0, WHERE_TITLES_ARE);
   if (/^\s*[{["]/.test(text)) return [];

@@ -107,10 +107,7 @@ export class BusyError extends Error {
 
 export const RATE_LIMITED = 429;
 
-/**
- * It is unknown whether the request was applied: there was a 5xx, a time-out, a reset connection or an unreadable
- * answer.
- */
+/** It is unknown whether the request was applied: a 5xx, a time-out, a reset connection or an unreadable answer. */
 export class AmbiguousError extends UnansweredError {
   readonly effect = "ambiguous" as const;
   readonly statusCode: number | undefined;
@@ -122,9 +119,7 @@ export class AmbiguousError extends UnansweredError {
   }
 }
 
-/**
- * Why the pages of a list cannot be put together: the service repeats a page, or the list changed during every attempt.
- */
+/** Why the pages of a list do not fit together: the service repeats one, or the list kept changing. */
 export type ListProblem = "repeats" | "shifts";
 
 const LIST_PROBLEMS: Readonly<Record<ListProblem, string>> = {

@@ -49,10 +49,7 @@ export interface Http {
    * reason.
    */
   send(request: HttpRequest): Promise<HttpAnswer>;
-  /**
-   * Opens a connection if none is idle, so that the next request does not wait for one. Throws a NotSentError if
-   * that fails.
-   */
+  /** Opens a connection if none is idle, so that the next request need not wait. Throws a NotSentError. */
   connect(operation: Purpose): Promise<void>;
   close(): Promise<void>;
 }
@@ -91,10 +88,7 @@ export function openHttp(settings: HttpSettings): Http {
 }
 
 const CONNECTED = new HeldBackError("only a connection was wanted");
-/**
- * A fence that stops a request as soon as its connection is open, before anything is sent. The next request can then
- * use the connection.
- */
+/** Stops a request when its connection is open, before anything is sent. The next request can use the connection. */
 const CONNECTED_ONLY: Fence = {
   mayLeave: () => {
     throw CONNECTED;
@@ -208,10 +202,7 @@ function isSliced(body: Outgoing): body is Sliced {
   return body !== null && typeof body === "object" && Symbol.asyncIterator in body;
 }
 
-/**
- * Returns a body in the form that undici accepts. For a large body, calls `complete` right before the last part is
- * sent.
- */
+/** Returns a body as undici accepts it. Calls `complete` right before the last part of a large body is sent. */
 function outgoing(
   { body, type: kind = "application/json", fence }: HttpRequest,
   complete: () => void,
@@ -249,10 +240,7 @@ async function* sliced(
 }
 
 const LEAVING = "undici:client:sendHeaders";
-/**
- * The pause between two checks of how much the service has received, in milliseconds. It grows if the connection is
- * slow.
- */
+/** The pause between two checks of what the service has received, in milliseconds. On slow connections, it grows. */
 const LOOK_AGAIN_MS = { first: 1, most: 10 };
 /** Where Linux lists open connections, by IP version. Reading a file takes about a millisecond. */
 const TABLES: Readonly<Record<string, string>> = { IPv4: "/proc/self/net/tcp", IPv6: "/proc/self/net/tcp6" };

@@ -61,15 +61,9 @@ export interface ManagementApi {
     items: BulkItems,
     options?: RequestOptions & { readonly targetingId?: string | undefined; readonly fence?: Fence },
   ): Promise<BulkAnswer>;
-  /**
-   * Opens a connection if none is idle, so that the next request does not wait for one. Throws a NotSentError if
-   * that fails.
-   */
+  /** Opens a connection if none is idle, so that the next request need not wait. Throws a NotSentError. */
   connect?(operation: BulkOperation): Promise<void>;
-  /**
-   * Returns this API for a single tool call, with its own limit for simultaneous reads. Absent if reads are not
-   * limited.
-   */
+  /** Returns this API for one tool call, with its own limit for simultaneous reads. Absent if reads are not limited. */
   forCall?(): ManagementApi;
   /** How many reads may run at the same time now. Absent if reads are not limited. */
   readonly pace?: { readonly width: number };
@@ -100,10 +94,7 @@ export function aroundReads(
   };
 }
 
-/**
- * Returns the management API (management-api 4) over HTTP. The forms of its answers are in `spec/records.ts`; some are
- * assumed.
- */
+/** Returns the management API (management-api 4) over HTTP. `spec/records.ts` has the forms of its answers. */
 export function managementOver(http: Http, routes: RouteTable): ManagementApi {
   return {
     async bulk(operation, { count, json }, { signal, targetingId, fence } = {}) {
@@ -221,10 +212,7 @@ export class AdaptiveConcurrency {
     return this.#width;
   }
 
-  /**
-   * Runs a read as soon as the limit allows it. Throws the error of `read`, or the signal's reason if aborted during
-   * the wait.
-   */
+  /** Runs a read when the limit allows it. Throws its error, or the signal's reason if aborted during the wait. */
   async run<Value>(read: () => Promise<Value>, signal?: AbortSignal): Promise<Value> {
     // All reads of a call listen to the same signal. Without this, Node would warn about too many listeners.
     if (signal !== undefined) setMaxListeners(0, signal);
@@ -243,10 +231,7 @@ export class AdaptiveConcurrency {
     }
   }
 
-  /**
-   * Halves the limit after a read failed. Ignores a read that started before the last change, because it ran with the
-   * old limit.
-   */
+  /** Halves the limit after a read failed, unless the read started with the limit before. */
   #slower(startedAt: number): void {
     if (startedAt < this.#changedAt) return;
     this.#width = Math.max(1, Math.floor(this.width / 2));

@@ -166,9 +166,7 @@ export interface AddOptionInput extends AddedOption {
 type ChangedContexts = Inputs["update_contexts"]["items"][number];
 
 export interface UpdateContextsItem extends ChangedContexts {
-  /**
-   * The name in a row that also has an `_id`. If the option with this ID has another name, the row fails.
-   */
+  /** The name in a row that also has an `_id`. If the option with this ID has another name, the row fails. */
   readonly calledName?: string | undefined;
   /** How the cells of a row were split into Context IDs. Undefined if the item is not from a file. */
   readonly split?: SplitCells | undefined;

@@ -191,10 +191,7 @@ export function changeOf<Tool extends WriteTool>({ tool, input }: WriteCall<Tool
   };
 }
 
-/**
- * Detects the settings for reading the sheet in a call. Undefined if there is no sheet, or if its settings are known
- * already.
- */
+/** Detects how to read the sheet in a call. Undefined if there is no sheet, or if that is known already. */
 async function lookAt(
   tool: WriteTool,
   call: Pick<WriteCall, "input">,
@@ -312,10 +309,7 @@ function takesAway(step: Step): boolean {
 
 type Left = { readonly header: RunHeader<WriteCall>; readonly state: Pick<RunState, "planned" | "updatedAt"> };
 
-/**
- * Returns whether an identical call may resume a run. False for deletions, and for runs that may need approval and have
- * no plan yet.
- */
+/** Returns whether an identical call may resume a run: no deletion, and none without a plan that may need approval. */
 export function mayGoOn({ header, state }: Left): boolean {
   const { deletes, mayTakeAway } = changeOf(header.call);
   return !deletes && (state.planned || !mayTakeAway);
@@ -414,10 +408,7 @@ export interface LeftoverName {
   readonly isSure: boolean;
 }
 
-/**
- * Returns the objects that have a temporary name now. If the run has ended, they get their final names only when it is
- * resumed.
- */
+/** Returns the objects that have a temporary name now. An ended run must be resumed to give them their final names. */
 export function leftoverNames(state: RunState): readonly LeftoverName[] {
   return state.preparingSteps().flatMap(({ step, isSure }) => {
     const _id = targetOf(step);
@@ -429,10 +420,7 @@ export function leftoverNames(state: RunState): readonly LeftoverName[] {
   });
 }
 
-/**
- * Returns what the previous run of an identical call created for this object, with the ID if known. Undefined if it
- * created nothing.
- */
+/** Returns what the previous run of an identical call created for this object. Undefined if it created nothing. */
 export function madeBefore(
   before: RunState | undefined,
   objects: RunState["objects"],
@@ -442,10 +430,7 @@ export function madeBefore(
   return isSame && before?.didOf(object) !== undefined ? { _id: before.idOf(object) } : undefined;
 }
 
-/**
- * Marks objects that a deletion no longer finds as `alreadyDone`, if the previous run of an identical call deleted
- * them.
- */
+/** Marks the objects of a deletion as `alreadyDone` if the previous run of an identical call deleted them. */
 export function settleDeletedBefore(plan: Plan, call: WriteCall, before: RunState | undefined): void {
   if (before === undefined || !changeOf(call).deletes) return;
   for (const [at, { object, outcome, reason }] of plan.settlements.entries()) {

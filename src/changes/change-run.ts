@@ -55,10 +55,7 @@ export interface ChangeWorld extends FinishingWorld {
   readonly clock: Clock;
   readonly random: () => number;
   readonly project: string;
-  /**
-   * The time limit of a request, in milliseconds. When a run ended longer ago than this, none of its requests is in
-   * progress any more.
-   */
+  /** The time limit of a request, in milliseconds. So long after a run has ended, no request of it is open. */
   readonly requestTimeoutMs: number;
 }
 
@@ -95,10 +92,7 @@ type ChangeRunKind = RunKind<WriteCall, JournalEntry, RunState, Plan | Planning,
 interface OtherRuns {
   /** Ends the run that the call undoes, if any, so that it cannot be resumed. */
   end(header: { readonly runId: string; readonly call: WriteCall }, plan: Pick<Plan, "steps">): Promise<void>;
-  /**
-   * Returns a function that finds out what the undone run's unanswered requests did. Undefined if the call undoes no
-   * run.
-   */
+  /** Returns a function that finds out what the undone run's unanswered requests did, if the call undoes a run. */
   resolve(call: WriteCall, signal: AbortSignal): (() => Promise<ResolvedRun>) | undefined;
   stateOf(runId: string): Promise<RunState | undefined>;
 }
@@ -220,10 +214,7 @@ async function stateFrom(entries: AsyncIterable<JournalEntry>): Promise<RunState
   return state;
 }
 
-/**
- * Starts a run. If planning fails or is stopped, writes the objects and the reason to the journal, and returns
- * "stopped".
- */
+/** Starts a run. If planning fails or is stopped, records the objects and the reason, and returns "stopped". */
 async function begun(
   run: DrivenChange,
   begin: () => Promise<Requests | undefined>,
@@ -432,10 +423,7 @@ interface FinishingWorld {
   readonly memory: TargetingMemory;
 }
 
-/**
- * When a run has ended: stores the failed rows of its file, remembers names of targetings, and updates the base of an
- * applied file.
- */
+/** Stores the failed rows of an ended run, remembers names of targetings, and updates the base of an applied file. */
 async function finishChange(
   { header: { call }, state, part, keep }: RunAccess<WriteCall, RunState>,
   { words, memory, api, retryBudgetMs }: FinishingWorld,

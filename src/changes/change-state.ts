@@ -37,10 +37,7 @@ interface InFlight extends Sent {
   readonly progress: number;
 }
 
-/**
- * The state of a run. After planning, it is changed only by journal entries, so that it can be restored from the
- * journal.
- */
+/** The state of a run. After planning, only journal entries change it, so that it can be restored from them. */
 export class RunState {
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
   readonly failedWith = new Map<number, number>();

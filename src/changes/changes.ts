@@ -171,10 +171,7 @@ export class Changes {
     return this.runs.drivenLike(this.runs.fingerprint(call, unfinished.caller));
   }
 
-  /**
-   * Stores a run and makes its plan in the background. Until the plan is made, the only object of the run is the
-   * targeting.
-   */
+  /** Stores a run and plans it in the background. Until then, the only object of the run is the targeting. */
   async planLater(
     unfinished: UnfinishedPlan,
     { plan: making, stop }: Planning<FinishedPlan>,
@@ -398,9 +395,7 @@ export class Changes {
     };
   }
 
-  /**
-   * Ends a run whose planning failed. With `isOver`, it cannot be resumed; otherwise the error decides whether it can.
-   */
+  /** Ends a run whose planning failed. With `isOver`, it cannot be resumed; otherwise the error decides that. */
   async #giveUp({ runId }: ChangeHeader, thrown: unknown, isOver: boolean): Promise<ChangeRun | undefined> {
     const error = messageOf(thrown);
     const reason = ownReason("STOPPED_BY_ERROR", { error });
@@ -437,10 +432,7 @@ function resumedError(): FileError {
 
 type PlanText = string | ByteSource;
 
-/**
- * A plan to store: its text, which `checkStoredPlan` reads later, and what it is for. `undoes`: the ID of the run to
- * undo.
- */
+/** A plan to store. `text`: what `checkStoredPlan` reads later. `undoes`: the ID of the run to undo. */
 export interface StoredPlan {
   readonly text: PlanText;
   readonly plannedBy: PlanningTool;

@@ -47,9 +47,7 @@ export async function readPreviousValues(
 export interface Resolved {
   /** By object: the ID of the object that an unanswered step created. */
   readonly made: ReadonlyMap<number, string>;
-  /**
-   * By object: the ID of an option with the name that an unanswered step would create. That step may have created it.
-   */
+  /** By object: the ID of an option with the name of an unanswered create, which may have created it. */
   readonly unclear: ReadonlyMap<number, string>;
 }
 
@@ -303,9 +301,7 @@ class Tracks {
     return created?.contexts ?? (former?.kind === "option" ? former.held : undefined);
   }
 
-  /**
-   * Applies a deletion. Sub-options of a deleted group that are not deleted move to the top level (management-api 7.4).
-   */
+  /** Applies a deletion. Remaining sub-options of a deleted group move to the top level (management-api 7.4). */
   #delete(_id: string): void {
     const deleted = this.#track(_id);
     deleted.isDeleted = true;

@@ -124,10 +124,7 @@ export async function earlierUndos(state: RunState, { find, former }: StoredRuns
   return undos;
 }
 
-/**
- * Returns what was found about the unanswered steps that the latest undo left open. All others were resolved by that
- * undo.
- */
+/** Returns what was found about the steps that the latest undo left open. It has resolved all others. */
 export function leftOf({ made, unclear }: Resolved, state: RunState, undos: readonly EarlierUndo[]): Resolved {
   const isLeft = (name: string | undefined): boolean => undos.at(-1)?.left.has(name ?? "") ?? true;
   const pick = (found: Resolved["made"]) =>

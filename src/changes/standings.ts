@@ -22,9 +22,7 @@ type StepStanding =
  */
 const OPEN_TO_DOUBT: ReadonlySet<StepStanding> = new Set(["pending", "deferred", "unknown", "notApplied"]);
 
-/**
- * Why a refused step waits for other steps. `progress`: how many steps of the run had been applied when it was refused.
- */
+/** Why a refused step waits. `progress`: how many steps of the run had been applied when it was refused. */
 interface Deferral {
   readonly reason: Reason;
   readonly progress: number;
@@ -36,10 +34,7 @@ export class StepStandings {
   readonly #standing: StepStanding[] = [];
   /** The steps with `prepares`: they set a temporary name, or reverse a part of a failed change. */
   readonly preparing = new Set<number>();
-  /**
-   * Steps in doubt that were sent again, and whose whole request was then refused. Their first attempt may still have
-   * been applied.
-   */
+  /** Steps in doubt whose second request was refused as a whole. Their first attempt may still have been applied. */
   readonly refusedInDoubt = new Set<number>();
   readonly #deferrals = new Map<number, Deferral>();
   /** When each step in doubt was first sent. */
@@ -311,10 +306,7 @@ export class RunWork {
     outcomes.settle({ object, outcome: standings.isTouched(object) ? "succeeded" : "alreadyDone" });
   }
 
-  /**
-   * Ends a step, and its objects, without success. If a create failed, the objects inside the new object get
-   * `notApplied`.
-   */
+  /** Ends a step and its objects without success. If a create failed, the objects inside it get `notApplied`. */
   failStep(step: Step, to: NotDone, reason: Reason): void {
     this.standings.set(step.id, to);
     const [main] = step.objects;

@@ -70,9 +70,7 @@ function updateOne(work: Work, ref: Ref, batch: Batch, isPart: boolean): void {
   if (item !== undefined) batch.take(item);
 }
 
-/**
- * Adds all changes of options that swap names in a cycle. Renames come last. The first of them gives a temporary name.
- */
+/** Adds all changes of options that swap names in a cycle. Renames come last, and begin with a temporary name. */
 function updateCycle(work: Work, cycle: readonly Ref[], batch: Batch, isPart: boolean): void {
   let isReady = true;
   for (const ref of cycle) {
@@ -243,9 +241,7 @@ function freeNames(work: Work, batch: Batch): void {
   }
 }
 
-/**
- * Removes Context IDs from groups if other groups will get them. A group that would become empty gets a placeholder.
- */
+/** Removes Context IDs from groups if other groups will get them. A group that this empties gets a placeholder. */
 function freeContexts(work: Work, batch: Batch, all: boolean): void {
   const { model, options } = work;
   const wanted = work.wantedContexts();

@@ -139,10 +139,7 @@ export class Batch {
     return this.#names.has(name) ? this.#names.get(name) : this.#model.holders.get(name);
   }
 
-  /**
-   * Returns whether a group may get a Context ID in this request: no other group may have the ID before the request or
-   * get it in the request.
-   */
+  /** Returns whether a group may get a Context ID in this request: no other group has it or gets it. */
   mayOwn(id: string, group: Ref): boolean {
     const owner = this.#model.owners.get(id);
     return (owner === undefined || owner === group) && !this.#taken.has(id);
@@ -154,10 +151,7 @@ export class Batch {
     return this.#staying(group) > 1 || (own > 0 && (this.#ownAfter.get(group) ?? 1) > 0);
   }
 
-  /**
-   * Returns whether a group may be left with `own` Context IDs of its own. If that is 0, it needs a sub-option
-   * (management-api 7.4, case 7).
-   */
+  /** Returns whether a group may keep `own` Context IDs. With 0, it needs a sub-option (management-api 7.4, case 7). */
   mayHold(group: Ref, own: number): boolean {
     return own > 0 || this.#staying(group) > 0;
   }
@@ -391,9 +385,7 @@ function inUse(changes: Changes, inside: ReadonlyMap<Ref, number>): readonly Con
   });
 }
 
-/**
- * Returns a conflict for each name or Context ID that two options would have. `ref` is the option that would get it.
- */
+/** Returns a conflict for each name or Context ID that two options would have. `ref`: the option to get it. */
 function doubled(
   kind: "name" | "owner",
   after: ReadonlyMap<Ref, After>,

@@ -133,10 +133,7 @@ export interface ServiceOption {
   readonly digest: string;
 }
 
-/**
- * A targeting as read from the service. Its options are in the order of the service, but groups come before their
- * sub-options.
- */
+/** A targeting as read from the service. Options keep the order of the service, but groups precede sub-options. */
 export interface ServiceTargeting {
   readonly targeting: { readonly _id: string; readonly name: string };
   readonly options: readonly ServiceOption[];

@@ -142,10 +142,7 @@ function seenOf(option: ServiceOption, service: Service): SeenOption {
   return { ...seen, subOptions };
 }
 
-/**
- * Reports texts in the file that look damaged by a spreadsheet. Texts that the service or the base also contains are
- * accepted.
- */
+/** Reports texts that look damaged by a spreadsheet, unless the service or the base also contains them. */
 function checkSuspects({ desired, service, base, problems }: Sides): void {
   const contexts = new Set(service.options.flatMap((option) => option.contexts));
   const names = new Set([...service.byName.keys(), ...[...(base?.options.values() ?? [])].map(({ name }) => name)]);
@@ -326,10 +323,7 @@ interface Result {
   readonly problems: Problems;
 }
 
-/**
- * Checks the names and groups that the targeting would have after the plan, and reports problems. Returns the limits
- * that it would exceed.
- */
+/** Checks the names and groups after the plan, and reports problems. Returns the limits that would be exceeded. */
 function checkResult(result: Result): readonly ExceededLimit[] {
   const { options, items } = result;
   const known = new Map(options.map((option) => [option._id, knownOption(option)]));

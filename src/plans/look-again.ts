@@ -101,10 +101,7 @@ export interface AppliedObjects {
   idOf(object: number): string | undefined;
 }
 
-/**
- * Returns the index of the first option among a run's objects. If the run creates or renames the targeting, index 0 is
- * the targeting.
- */
+/** Returns the index of a run's first option. It is 1 after a targeting that the run creates or renames. */
 function firstObject({ targeting }: StatePlan): 0 | 1 {
   return targeting._id === undefined || targeting.rename !== undefined ? 1 : 0;
 }
@@ -129,10 +126,7 @@ function renamedTargeting(plan: StatePlan, objects: AppliedObjects): boolean {
   return plan.targeting._id !== undefined && plan.targeting.rename !== undefined && objects.hasSucceeded(0);
 }
 
-/**
- * Returns the IDs of options for rows that have none, by index of the row. These options were matched by name or
- * created.
- */
+/** Returns the IDs for rows that have none, by index of the row: of options matched by name or created. */
 export function idsOfRows(
   { options }: Desired,
   plan: StatePlan,

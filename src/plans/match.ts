@@ -52,10 +52,7 @@ export interface Sides {
   readonly groupName: GroupName;
 }
 
-/**
- * Indexes the options of a targeting. If `there` is undefined, the plan creates the targeting, which has no options
- * yet.
- */
+/** Indexes the options of a targeting. There are none if the plan creates it (`there` is undefined). */
 export function serviceOf(there: ServiceTargeting | undefined): Service {
   const options = there?.options ?? [];
   return {
@@ -156,10 +153,7 @@ function differingFields(
   return [...differing, ["contexts", was.contexts, there.contexts.length]];
 }
 
-/**
- * Returns how the service differs from a file without a base. Only here, an unknown `_id` is a difference, not a
- * problem.
- */
+/** Returns how the service differs from a file without a base. Only here, an unknown `_id` is no problem. */
 export function driftFromFile(
   plan: StatePlan,
   { options }: Desired,
@@ -208,10 +202,7 @@ function planned(plan: StatePlan, there: ServiceTargeting): readonly Difference[
 }
 
 export interface StaleCheck {
-  /**
-   * The differences because of which nothing may be sent. `at`: the index of the affected item, or -1 for the
-   * targeting.
-   */
+  /** The differences because of which nothing may be sent. `at`: the index of the item, or -1 for the targeting. */
   readonly stale: readonly { readonly at: number; readonly difference: Difference }[];
   readonly alreadyDone: ReadonlySet<number>;
 }

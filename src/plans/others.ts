@@ -174,10 +174,7 @@ export type WantedPlace =
 const TOP = { kind: "top" } as const;
 const UNSAID = { kind: "unsaid" } as const;
 
-/**
- * The groups that rows name. `isGroup`: whether the option of a row is a group, which it is if other rows name it as
- * theirs.
- */
+/** The groups that rows name. `isGroup`: whether the option of a row is a group, as other rows may say. */
 export interface WantedPlaces {
   readonly place: (row: DesiredRow) => WantedPlace;
   readonly isGroup: (row: DesiredRow) => boolean;

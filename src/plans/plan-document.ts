@@ -30,10 +30,7 @@ const wayBack = z.strictObject({
   /** The number of objects that need no row, because they already have their previous state. */
   already: z.int().optional(),
   further: z.array(statePlan),
-  /**
-   * The deleted options that the undo creates again: their old IDs, and where the creating item is (indexes of the plan
-   * and of the item).
-   */
+  /** The deleted options that the undo creates again: the indexes of the plan and of the item, and the old ID. */
   standsFor: z.array(z.strictObject({ targeting: z.int(), item: z.int(), _id: ulid })),
 });
 
@@ -183,18 +180,13 @@ export interface PlanScene extends Pick<PlanOrigin, "environment" | "apiUrl"> {
   readonly read: (targetingId: string) => Promise<ServiceTargeting>;
 }
 
-/**
- * A new plan, and the targeting as it was read for the plan. `there` is undefined if the plan creates the targeting.
- */
+/** A new plan, and the targeting as it was read for it. `there` is undefined if the plan creates the targeting. */
 export interface MadePlan {
   readonly document: PlanDocument;
   readonly there: ServiceTargeting | undefined;
 }
 
-/**
- * Makes the plan for a file. Throws a FileError for an unknown targeting, or for `prune` without a base. Throws the
- * errors of `read`.
- */
+/** Plans a file. Throws the errors of `read`, and a FileError for an unknown targeting or `prune` without a base. */
 export async function makePlan(asked: PlanRequest, scene: PlanScene): Promise<MadePlan> {
   const { desired, fileDigest, base, targeting, prune, byName } = asked;
   const { memory, thresholds, environment, apiUrl } = scene;

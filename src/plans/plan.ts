@@ -6,10 +6,7 @@ import { baseLine, type ServiceOption, ulid } from "./base.ts";
 /** A value as people see it: a group by its name (null for the top level), Context IDs by their number. */
 export const shownValue = z.union([z.string(), z.number(), z.boolean(), z.null()]);
 const type = z.enum(["atomic", "collection"]);
-/**
- * The group of an option: null for the top level, the ID of an existing group, or the index of the item that creates
- * it.
- */
+/** An option's group: null for the top level, the ID of a group, or the index of the item that creates it. */
 const parentRef = z.union([z.null(), z.strictObject({ _id: ulid }), z.strictObject({ item: z.int().min(0) })]);
 const texts = z.array(z.string());
 
@@ -40,9 +37,7 @@ const item = z.discriminatedUnion("kind", [
     name: z.string().optional(),
     parent: parentRef.optional(),
     exposeChildren: z.boolean().optional(),
-    /**
-     * `after`: the digest of all Context IDs that the option has after the change. Absent if it may also have others.
-     */
+    /** `after`: the digest of all Context IDs after the change. Absent if the option may also have others. */
     contexts: z.strictObject({ add: texts, remove: texts, after: z.string().optional() }).optional(),
   }),
   /** Deletes an option. `line`: the line of the row that deletes it, if there is one. */
@@ -52,10 +47,7 @@ const item = z.discriminatedUnion("kind", [
 /** The number of Context IDs, and the first of them: at most 20, and fewer if they are long. */
 const someIds = z.object({ count: z.int(), first: texts });
 
-/**
- * A difference between base, file and service (drift or a conflict), or a change in the service since the plan was
- * made.
- */
+/** A difference between base, file and service (drift or a conflict), or a change since the plan was made. */
 export const difference = z.object({
   _id: z.string().optional(),
   name: z.string(),
@@ -97,10 +89,7 @@ export const statePlan = z.strictObject({
     /** The current name of the targeting. If the plan creates the targeting: its name. */
     name: z.string(),
     rename: z.string().optional(),
-    /**
-     * Only if the plan undoes the creation of the targeting: the targeting is deleted with its options, which are the
-     * items.
-     */
+    /** Only if the plan undoes the creation of the targeting: it is deleted with its options, the items. */
     delete: z.literal(true).optional(),
   }),
   items: z.array(item),
@@ -167,9 +156,7 @@ export const listedChange = z.object({
   /** The current name of the object. If the plan creates it: its name. */
   name: z.string(),
   kind: z.enum(CHANGE_KINDS),
-  /**
-   * The values before and after the change: names, names of groups (null for the top level), or values of a setting.
-   */
+  /** The values before and after: names, names of groups (null for the top level), or values of a setting. */
   from: shownValue.optional(),
   to: shownValue.optional(),
   added: z.int().optional(),
@@ -238,16 +225,10 @@ export interface Thresholds {
   readonly maxDeletes: number;
 }
 
-/**
- * The setting that limits changes to a percentage of the options only applies to targetings with at least this many
- * options.
- */
+/** The limit in percent applies only to targetings with at least this many options. */
 const LEAST_OPTIONS = 10;
 
-/**
- * Returns the settings whose limits a plan exceeds. Changes and deletions are counted separately; creations are not
- * counted.
- */
+/** Returns the settings whose limits a plan exceeds. Changes and deletions count separately, creations do not. */
 export function exceededThresholds(
   items: readonly PlanItem[],
   options: number,

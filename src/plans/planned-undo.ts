@@ -30,9 +30,7 @@ export interface PlannedUndo {
   readonly changes: PlannedChanges;
 }
 
-/**
- * Reads the current state of a run's targetings and plans the undo of the run. Throws the ApiError of a failed read.
- */
+/** Reads the state of a run's targetings and plans the undo of the run. Throws the ApiError of a failed read. */
 export async function planUndo(
   done: Done,
   { undoes, ...service }: { readonly undoes: string } & Pick<PlanDocument, "environment" | "apiUrl">,
@@ -155,9 +153,7 @@ async function takenNames(
   return taken;
 }
 
-/**
- * Returns a text that is equal for equal rows of two plans. The position of the item and the group are not compared.
- */
+/** Returns a text that is equal for equal rows of two plans. Positions and groups are not compared. */
 function keyOf({ at: _, group: __, ...row }: UndoRow): string {
   return JSON.stringify(Object.entries(row).sort(([one], [other]) => (one < other ? -1 : 1)));
 }
@@ -175,9 +171,7 @@ function nothingOf(_id: string | undefined, present: PresentById): StatePlan {
   return { ...NOTHING_PLANNED, targeting: { _id, name } };
 }
 
-/**
- * Returns options as a plan has them. Context IDs that were not read are empty, because the plan does not need them.
- */
+/** Returns options as a plan has them. Context IDs that the plan does not need were not read, and are empty. */
 function optionsIn(present: Present | undefined): PlannedChanges["there"] {
   const options = [...(present?.options.values() ?? [])];
   return new Map(options.map((option) => [option._id, { ...option, contexts: option.contexts ?? [] }]));

@@ -91,9 +91,7 @@ const PASSING: ReadonlySet<UndoReason> = new Set([
   "projectFull",
 ]);
 
-/**
- * Returns whether an object that is not restored now may be restored later, when others have changed something back.
- */
+/** Returns whether an object that is not restored now may be later, when others have changed something back. */
 export function mayBeUndoneLater({ undo, field, reasons = [] }: UndoRow): boolean {
   return undo === "notOurs" ? field !== "deleted" : undo === "impossible" && reasons.some((one) => PASSING.has(one));
 }

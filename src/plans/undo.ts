@@ -115,10 +115,7 @@ function foundByName({ withoutId = [] }: Done, present: ReadonlyMap<string, Pres
   return { found, missing };
 }
 
-/**
- * Returns the options by name. If several have a name, the value is undefined, because any of them may be the right
- * one.
- */
+/** Returns the options by name: undefined if several have the name, because any of them may be the right one. */
 function uniqueByName(options: readonly PresentOption[]): ReadonlyMap<string, PresentOption | undefined> {
   const byName = new Map<string, PresentOption | undefined>();
   for (const one of options) byName.set(one.name, byName.has(one.name) ? undefined : one);
@@ -140,10 +137,7 @@ export function undoPlanUnread(done: Done): UndoPlan {
   return undoPlan({ ...done, withoutId: [] }, present);
 }
 
-/**
- * Returns an option as the run left it. Empty if the run deleted it. Only the fields that the run wrote have meaningful
- * values.
- */
+/** Returns an option as the run left it, unless deleted. Only fields that the run wrote have meaningful values. */
 function leftBy(option: OptionEffect): readonly PresentOption[] {
   const { _id } = option;
   if (option.did === "deleted") return [];

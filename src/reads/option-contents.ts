@@ -13,10 +13,7 @@ export interface OptionContents {
   readonly serverTime?: number | undefined;
 }
 
-/**
- * Reads an option with all its Context IDs (management-api 8.1). Throws a ListError if the option changes during every
- * attempt.
- */
+/** Reads an option with all Context IDs (management-api 8.1). Throws a ListError if it changes during every attempt. */
 export function readOptionContents(api: ManagementApi, optionId: string, signal: AbortSignal): Promise<OptionContents> {
   return untilStable(({ totalMayChange: mayBeShort = false }) => readOnce(api, optionId, { signal, mayBeShort }));
 }
@@ -61,10 +58,7 @@ function isChanged(before: OptionRecord, now: OptionRecord): boolean {
   return before.contextCount !== now.contextCount || before.updatedAt !== now.updatedAt;
 }
 
-/**
- * Calls `map` for each item, a limited number at the same time. Returns the results in order, without those that are
- * undefined.
- */
+/** Calls `map` for some items at a time. Returns the results in order, without those that are undefined. */
 export async function mapConcurrently<From, To>(
   list: readonly From[],
   map: (from: From) => Promise<To | undefined>,
@@ -165,10 +159,7 @@ interface FoundOptions {
   readonly missing: Map<string, RejectedError>;
 }
 
-/**
- * How many options are read one by one before the lists that contain them are searched for more: in the first round,
- * and in each later one.
- */
+/** How many options are read one by one before each search of the lists that contain them: at first, and later. */
 const READ_ALONE = { first: 1, later: 8 } as const;
 
 /**
@@ -219,10 +210,7 @@ class Search implements FoundOptions {
     });
   }
 
-  /**
-   * Searches for the remaining IDs: in the targeting and group of an option that was found, and in groups that contain
-   * one of these IDs.
-   */
+  /** Searches the targeting and group of a found option, and groups that contain one of the remaining IDs. */
   async lookAround({ targeting, parent }: OptionRecord): Promise<void> {
     if (targeting === undefined) return;
     if (typeof parent === "string") await this.#list(targeting, parent);

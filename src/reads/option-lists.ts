@@ -5,10 +5,7 @@ import { type ContentsSource, contextIdsOf, isMissing } from "./option-contents.
 import { listPages, type OptionList, readList } from "./pages.ts";
 import { type Fetched, MANY_UNREAD, sideBySide } from "./side-by-side.ts";
 
-/**
- * Where to continue reading: at the top-level option with the index `top`; if `inside` is set, in that group after this
- * many sub-options.
- */
+/** Where to continue: at the top-level option with the index `top`, or in that group, after `inside` sub-options. */
 export interface WalkPosition {
   readonly top: number;
   readonly inside?: number | undefined;
@@ -34,10 +31,7 @@ export interface Step {
   readonly next: WalkPosition;
   readonly walked: Walked;
   readonly groupName?: string | undefined;
-  /**
-   * For a group with sub-options: how many Context IDs it and its sub-options have together. Absent if one of the
-   * counts is unknown.
-   */
+  /** For a group with sub-options: the Context IDs of them all. Absent if one of the counts is unknown. */
   readonly countWithChildren?: number | undefined;
 }
 
@@ -126,10 +120,7 @@ export async function positionNow(
 interface ReadStretch extends Stretch<OptionRecord> {
   readonly at: number;
   readonly children: readonly OptionRecord[];
-  /**
-   * How many sub-options of the group come before `children`. 0 unless the reading continues in the middle of the
-   * group.
-   */
+  /** How many sub-options come before `children`: 0, unless the reading continues in the middle of the group. */
   readonly inside: number;
 }
 
@@ -195,10 +186,7 @@ function hasSubOptions({ type, childCount, children }: OptionRecord): boolean {
 
 type ListedOption = ReturnType<typeof listed>;
 
-/**
- * Reads all options of a targeting, or those of the group `parent`. Sub-options come after their group, and have it as
- * their parent.
- */
+/** Reads all options of a targeting or of the group `parent`. Sub-options come after their group, their parent. */
 export async function* readOptions(
   api: ManagementApi,
   targetingId: string,
@@ -273,9 +261,7 @@ interface ScanJob {
   readonly contents: Pick<ContentsSource, "store" | "fresh">;
 }
 
-/**
- * A checked option. `value` is undefined if the option does not match. Not every option that does not match is yielded.
- */
+/** A checked option. `value` is undefined if it does not match. Not all of these are yielded. */
 type Scanned = Fetched<Step, Hit>;
 
 /** Checks which options match, in order, starting at a position. Reads Context IDs only if a condition needs them. */

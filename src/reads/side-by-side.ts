@@ -2,16 +2,10 @@ import { setMaxListeners } from "node:events";
 
 const READS_AT_A_TIME = 16;
 
-/**
- * For each concurrent read, how many results may wait to be yielded. They wait because results are yielded in the order
- * of the items.
- */
+/** How many results may wait per concurrent read. Results are yielded in the order of the items. */
 const RESULTS_AHEAD = 2;
 
-/**
- * A value for `unreadAhead` that is large enough for many concurrent reads, even if only one in a hundred items needs a
- * read.
- */
+/** An `unreadAhead` for many concurrent reads even if only one in a hundred items needs one. */
 export const MANY_UNREAD = 10_000;
 
 interface SideBySide<From, To> {
@@ -202,10 +196,7 @@ export function pagesAhead<Page>(
       await stop();
       return read(offset, signal);
     },
-    /**
-     * Starts to read the pages at `offset`, `offset + step` and so on before `end`, so that `at` need not wait for
-     * them.
-     */
+    /** Starts to read the pages at `offset`, `offset + step` and so on before `end`, for later calls of `at`. */
     expect(offset: number, step: number, end: number): void {
       if (ahead !== undefined || step <= 0) return;
       const offsets = function* () {

@@ -141,10 +141,7 @@ interface WholeTargeting {
   readonly take: (option: OptionRecord, contexts: readonly string[]) => void;
   /** Sets the order of the options in `desired` and `baseText`. */
   readonly expect: (options: readonly PlacedOption[]) => void;
-  /**
-   * Reads all rows, and then yields the desired state. Throws a FileError if there are more options than its format
-   * allows.
-   */
+  /** Reads all rows, then yields the desired state. Throws a FileError if its format does not allow so many options. */
   readonly desired: (rows: AsyncIterable<unknown>) => AsyncGenerator<string>;
   readonly base: Place;
   readonly baseText: () => AsyncGenerator<string>;

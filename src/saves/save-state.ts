@@ -44,10 +44,7 @@ export type OptionSummary = Fixed<z.infer<typeof optionSummary>>;
 const saved = z.object({
   savedTo: z.string(),
   base: z.string().exactOptional(),
-  /**
-   * How many objects were saved. If it was only the Context IDs of one option, `groups` and the counts after it are
-   * absent.
-   */
+  /** How many objects were saved. Of a single option, only `options` and `contextIds` are present. */
   counts: z.object({ options: count, contextIds: count, groups: some, subOptions: some, withoutContexts: some }),
   largest: z.array(optionSummary).exactOptional(),
   option: optionSummary.exactOptional(),

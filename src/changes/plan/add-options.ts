@@ -193,10 +193,7 @@ function newSubOptions(
   });
 }
 
-/**
- * Returns the groups of a targeting by name. Edits in the web console can leave two groups of one name (management-api
- * 4.2).
- */
+/** Returns the groups of a targeting by name. The web console can leave two groups of one name (management-api 4.2). */
 async function topLevelGroups(targetingId: string, { api, signal }: PlanningContext): Promise<NameIndex<OptionRecord>> {
   const groups = new NameIndex<OptionRecord>();
   for await (const option of readOptions(api, targetingId, signal, { subOptions: false })) {

@@ -87,9 +87,7 @@ const newOf = (add: readonly string[], held: ReadonlySet<string>): number => add
 const keptFrom = (remove: readonly string[], held: ReadonlySet<string>): number =>
   remove.filter((id) => held.has(id)).length;
 
-/**
- * Returns the Context IDs that move from one group to another. The old group must lose them first (management-api 7.2).
- */
+/** Returns the Context IDs that move between groups. The old group must lose them first (management-api 7.2). */
 function movingBetweenGroups(changes: readonly PlannedChange[]): ReadonlySet<string> {
   const groups = changes.filter(({ contents }) => contents?.option.type !== "atomic");
   const leaving = new Set(groups.flatMap(({ held, remove }) => remove.filter((id) => held.has(id))));
@@ -139,10 +137,7 @@ function workOf({ contents, held, ...change }: PlannedChange, moving: ReadonlySe
   };
 }
 
-/**
- * Returns by how much an option may exceed its current size between two requests, within the limits of the option and
- * of the project.
- */
+/** Returns by how much an option may grow between two requests, within its own limit and that of the project. */
 function growthOf({ held, add }: PlannedChange, after: ReadonlySet<string>, room: Together["room"]): Growth {
   const needed = Math.max(0, after.size - held.size);
   const peak = Math.min(newOf(add, held), Math.max(0, LIMITS.optionContextIds.value - held.size));

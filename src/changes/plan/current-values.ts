@@ -16,10 +16,7 @@ import type { NamedTargeting } from "../call.ts";
 import { type Step, targetOf } from "../rows/entries.ts";
 import type { Plan, PlanningContext } from "./plan.ts";
 
-/**
- * Finds an option by name. Returns a reason if not exactly one option matches. `field`: the input field that has the
- * name.
- */
+/** Finds an option by name. Returns a reason if not exactly one matches. `field`: the input field with the name. */
 export type FindOption = (name: string, field: string) => OptionRecord | Reason;
 
 /**

@@ -117,10 +117,7 @@ function addTargeting({ plan, own, changes: { targeting } }: StepContext): void 
   else if (rename !== undefined) plan.add(plan.make.renameTargeting(_id, rename, { objects: [own] }));
 }
 
-/**
- * Returns the temporary names and Context IDs of a plan. They are derived from IDs, so that planning again gives the
- * same ones.
- */
+/** Returns the temporary names and Context IDs of a plan. They come from IDs, so planning again gives the same ones. */
 function placeholdersOf({ targeting }: PlannedChanges): Placeholders {
   const known = new Map<string, string>();
   const lettersFor = (ref: Ref): string => {
@@ -132,10 +129,7 @@ function placeholdersOf({ targeting }: PlannedChanges): Placeholders {
   return { nameOf: (ref) => `tmp ${lettersFor(ref)}`, contextIdOf: (group) => `tmp-${lettersFor(group)}` };
 }
 
-/**
- * Returns a function that finds the group of an item. A group that the plan wanted to create but that exists already is
- * found by its name.
- */
+/** Returns a function that finds the group of an item, by name if the group to be created exists already. */
 function groupFinder({ alreadyDone, items, there }: PlannedChanges): StepContext["groupOf"] {
   const byName = new Map(alreadyDone.size === 0 ? [] : [...there].map(([ref, { name }]) => [name, ref]));
   return (place) => {
@@ -264,9 +258,7 @@ function update(
   return plan.make.updateOption(boundTo(making, ref), fields, given, group);
 }
 
-/**
- * Adds the remaining parts of a long change of Context IDs. Returns the ID of the last part. Empty if there are none.
- */
+/** Adds the remaining parts of a long change of Context IDs. Returns the ID of the last part, if there are any. */
 function addContextParts(
   making: StepContext,
   item: UpdateItem,

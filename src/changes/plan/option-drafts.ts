@@ -111,10 +111,7 @@ export class OptionDrafts {
     return this.#withGroups().sort((one, other) => one.object - other.object);
   }
 
-  /**
-   * Returns the candidates. An option that other rows name as their group becomes a group, unless its own row says that
-   * it is none.
-   */
+  /** Returns the candidates. An option that other rows name as their group is one, unless its row says otherwise. */
   #withGroups(): OptionCandidate[] {
     for (const name of this.#groupNames) {
       const object = this.#names.get(name);
@@ -337,10 +334,7 @@ export function givenContextIds(options: readonly OptionInput[]): readonly strin
   return options.flatMap(({ contexts = [], children = [] }) => [...contexts, ...givenContextIds(children)]);
 }
 
-/**
- * Plans the steps that create an option. Many Context IDs need several steps. Returns the ID of the step that creates
- * the option.
- */
+/** Plans the steps that create an option, several if it has many Context IDs. Returns the ID of the first step. */
 export function planOption(plan: Plan, option: NewOption, { after = [], ...place }: OptionTarget): number {
   const { object } = option;
   if (option.isGroup) plan.objects.amend(object, { kind: "group" });

@@ -37,10 +37,7 @@ function isEmpty({ targeting: { _id, rename, delete: isDeleted }, items }: Plann
   return items.length === 0 && _id !== undefined && rename === undefined && isDeleted !== true;
 }
 
-/**
- * Adds the objects that an undo leaves as they are, because the undone run's requests for them got no answer. Returns
- * the reasons.
- */
+/** Adds the objects that an undo leaves as they are, because no answer came about them. Returns the reasons. */
 function addLeft(plan: Plan, { unclear = [], left = [] }: PlannedChanges): readonly StaleField[] {
   const why: StaleField[] = [];
   for (const { _id, name } of unclear) {
@@ -89,10 +86,7 @@ function addObjects(plan: Plan, changes: PlannedChanges): TargetingObjects {
   return { own, first, rows };
 }
 
-/**
- * Returns what is deleted together with a targeting. Context IDs are counted only if all its options (`count`) were
- * read.
- */
+/** Returns what is deleted with a targeting. Context IDs are counted only if all its options (`count`) were read. */
 export function targetingLoss(targeting: Pick<Loss, "name" | "_id">, items: readonly PlanItem[], count: number): Loss {
   const seen = items.flatMap((item) => (item.kind === "delete" ? [item.seen.contexts] : []));
   const contextIds = seen.reduce((sum, contexts) => sum + contexts, 0);
@@ -166,10 +160,7 @@ function changeOf({ name, parent, contexts, seen }: ChangeItem, changes: Planned
   return { from: { name: seen.name, ...from }, to: { name, ...to }, ...counts };
 }
 
-/**
- * Returns the group that an option will have, under the name that the group will have. A group that is still to be
- * created has no ID.
- */
+/** Returns the group that an option will have, with its future name. A group that does not exist yet has no ID. */
 function placeOf(place: ParentRef, changes: PlannedChanges): OptionPosition {
   if (place === null) return { parent: null, parentName: null };
   if (!("_id" in place)) return defined({ parentName: createdIn(changes, place.item) });

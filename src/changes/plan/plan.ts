@@ -42,9 +42,7 @@ export interface Loss {
   /** For an option: set if it is in a group. */
   readonly isInGroup?: true;
   readonly empties?: boolean;
-  /**
-   * For a targeting: how many Context IDs all its options have, if known. `options`: the first and the last options.
-   */
+  /** For a targeting: how many Context IDs its options have, if known. `options`: the first and the last options. */
   readonly contextIds?: number;
   readonly options?: readonly LostOption[];
   /** For a targeting: how many of its options are groups, if known. */
@@ -89,10 +87,7 @@ export class Plan {
   readonly make = new StepMaker(() => this.steps.length);
   facts: RunFacts = {};
 
-  /**
-   * When the plan was made, in milliseconds since 1970. The values that it has read count as current for a short time
-   * only.
-   */
+  /** When the plan was made, in milliseconds since 1970. What it has read counts as current for a short time. */
   madeAt?: number;
 
   object(object: ReportedObject): number {
@@ -144,10 +139,7 @@ export class Plan {
     yield* this.#ending();
   }
 
-  /**
-   * Returns the entries that are stored while the plan waits for approval: its objects, but not the steps that change
-   * them.
-   */
+  /** Returns the entries to store while the plan waits for approval: its objects, without the steps. */
   *outline(): Generator<JournalEntry> {
     yield* this.objects.entries();
     yield* this.#ending();
@@ -276,9 +268,7 @@ export function bytesInBody(id: string): number {
   return Buffer.byteLength(JSON.stringify(id), "utf8") + 1;
 }
 
-/**
- * Splits Context IDs into parts, each of which fits into one request (management-api 8.1). Returns at least one part.
- */
+/** Splits Context IDs into parts that fit into one request each (management-api 8.1). Returns at least one part. */
 export function parts(ids: readonly string[]): readonly (readonly string[])[] {
   const all: string[][] = [[]];
   let bytes = 0;

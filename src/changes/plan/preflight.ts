@@ -14,18 +14,13 @@ import { sentFields } from "../rows/steps.ts";
 import type { Plan } from "./plan.ts";
 
 interface PredictionContext extends Reading {
-  /**
-   * The names of targetings that this server remembers. The service cannot list targetings, so conflicts with other
-   * names are not found.
-   */
+  /** Targetings that this server remembers. The service cannot list any, so other conflicts of names are not found. */
   readonly memory: Pick<TargetingMemory, "recent">;
   readonly madeBefore: (object: number) => { readonly _id: string | undefined } | undefined;
 }
 
 interface Prediction extends PredictionContext {
-  /**
-   * Returns the contents of a targeting, or the service's error if it does not exist. Reads each targeting only once.
-   */
+  /** Returns the contents of a targeting, which are read once, or the service's error if it does not exist. */
   readonly contentsOf: (targetingId: string) => Promise<TargetingContents | RejectedError>;
 }
 
@@ -108,10 +103,7 @@ function takenBy(step: Step, { names }: TargetingContents, name: string): Reason
   return existingIds && refusal(step, "TARGETING_CATEGORY_NAME_DUPLICATE", { existingIds });
 }
 
-/**
- * Returns a reason if a step would exceed a limit. Of the project's Context IDs, only those of this targeting are
- * known.
- */
+/** Returns a reason if a step would exceed a limit. The project's Context IDs are known only of this targeting. */
 function overLimit(step: Step, targeting: string, { options, contextIds, room }: TargetingContents) {
   if (step.weight.options > room.options) {
     const limit = LIMITS.targetingOptions.value;
@@ -216,10 +208,7 @@ function withNotFreed(refused: readonly Refused[], updates: readonly Update[]): 
   return all;
 }
 
-/**
- * Returns the moves that would take the last sub-option out of a group. A group that also gets sub-options in this call
- * is not checked.
- */
+/** Returns the moves that would empty a group. A group that also gets sub-options in this call is not checked. */
 async function lastMoves(updates: readonly Update[], { contentsOf }: Prediction): Promise<ReadonlyMap<Update, Reason>> {
   const leaving = new Map<string, Update[]>();
   for (const update of updates) {

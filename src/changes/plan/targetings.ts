@@ -146,10 +146,7 @@ interface Merged {
   readonly objects: number[];
 }
 
-/**
- * Plans changes of options, one step for each option (management-api 4.1). An item that contradicts an earlier one
- * fails.
- */
+/** Plans changes of options, one step for each (management-api 4.1). An item that contradicts an earlier one fails. */
 export function planUpdateOptions(input: Inputs["update_options"], find: FindOption = unread): Plan {
   const plan = new Plan();
   const byId = new Map<string, Merged>();
@@ -203,10 +200,7 @@ export function planUpdateOptions(input: Inputs["update_options"], find: FindOpt
 
 const unread: FindOption = (value, field) => ownReason("NAME_NOT_FOUND", { field, value });
 
-/**
- * Returns the ID in an item, or the option that the item names. Returns a reason if it has both, or if the name is not
- * found.
- */
+/** Returns the ID in an item, or the option that it names. Returns a reason if it has both, or the name is unknown. */
 function referred(
   item: Inputs["update_options"]["items"][number],
   idField: "_id" | "parent",

@@ -173,10 +173,7 @@ function failMisnamed(
   });
 }
 
-/**
- * Reads the options whose cells were split at a separator, because an option may already have a Context ID that
- * contains the separator.
- */
+/** Reads the options whose cells were split at a separator, because they may have a Context ID that contains it. */
 async function readSplitOptions(
   items: readonly UpdateContextsItem[],
   find: Awaited<ReturnType<typeof optionFinder>>,

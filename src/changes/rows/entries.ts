@@ -35,10 +35,7 @@ const binding = z.object({
   object: z.number().exactOptional(),
 });
 
-/**
- * A field of a step whose value is an ID that may become known only when the step is sent. The only field of a deletion
- * is `_id`.
- */
+/** A field of a step whose ID may become known only when the step is sent. The only field of a deletion is `_id`. */
 export type Binding = Fixed<z.infer<typeof binding>>;
 
 /** What a field is bound to: an ID, or an object of the run whose ID is used once it is known. */
@@ -229,9 +226,7 @@ const madeRows = z.object({
   ids: z.array(z.string().nullable()),
 });
 
-/**
- * The result of rows that were created. `from`: the step of the first row. The steps of the other rows follow in order.
- */
+/** The result of rows that were created. `from`: the step of the first row, which those of the others follow. */
 export type MadeRows = Fixed<z.infer<typeof madeRows>>;
 
 const shownValue = z.union([z.string(), z.number(), z.boolean(), z.null()]);
@@ -262,10 +257,7 @@ const effectPart = z.object({
       name: z.string(),
       _id: z.string().exactOptional(),
       says: z.string(),
-      /**
-       * How many Context IDs the object has. For a targeting: how many options it has, and how many of these are
-       * groups.
-       */
+      /** How many Context IDs the object has. For a targeting: how many options and groups it has. */
       contextIds: z.number().exactOptional(),
       options: z.number().exactOptional(),
       groups: z.number().exactOptional(),
@@ -377,10 +369,7 @@ const entry = z.discriminatedUnion("t", [
   /** The process stopped before it had written the whole plan. The run is planned again after this entry. */
   z.object({ t: z.literal("replan") }),
   z.object({ t: z.literal("planned"), requests: z.number(), at }),
-  /**
-   * The newest options of a targeting or group before the run added any to it. They show later which options the run
-   * may have created.
-   */
+  /** The newest options of a targeting or group before the run added any. They show what the run may have created. */
   z.object({ t: z.literal("newest"), targeting: z.string(), ...newestOptions.shape }),
   /**
    * A request is about to be sent. `machine`: the machine whose clock gave `at`. `ahead`: by how many milliseconds the
@@ -445,10 +434,7 @@ const formerOption = z.object({
   /** The ID of the option's group. Null for a top-level option. */
   parent: z.string().nullable().exactOptional(),
   exposeChildren: z.boolean().exactOptional(),
-  /**
-   * Those Context IDs that the option had before the run and that the run changes. For a deleted option, all that it
-   * had.
-   */
+  /** The previous Context IDs among those that the run changes. For a deleted option, all that it had. */
   held: ids.exactOptional(),
   /** How many Context IDs the option had before the run. */
   contextCount: z.number().exactOptional(),

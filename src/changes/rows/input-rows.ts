@@ -164,10 +164,7 @@ const CONTEXT_COLUMNS = [
   "targeting",
 ] as const;
 
-/**
- * The format of rows in files for `update_contexts`. If a row has both `_id` and `name`, they must be of the same
- * option.
- */
+/** Rows in files for `update_contexts`. If a row has `_id` and `name`, both must be of the same option. */
 export const contextRows: RowShape<ContextRow> = {
   columns: CONTEXT_COLUMNS,
   required: [

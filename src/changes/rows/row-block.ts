@@ -2,9 +2,7 @@ import { parseJson } from "../../platform/json.ts";
 import type { ReportedObject } from "../../runs/outcome.ts";
 import { type Binding, type RowItem, type RowsEntry, rowItem, type StepOf, type Weight } from "./entries.ts";
 
-/**
- * The position of a row in the input: its index among the items or data rows, from 0, and its line in the file, from 1.
- */
+/** The position of a row: its index among the items or data rows, from 0, and its line in the file, from 1. */
 interface RowOrigin {
   readonly index: number;
   readonly line?: number;
@@ -53,10 +51,7 @@ export class RowBlock {
     return this.#rows.ends.length;
   }
 
-  /**
-   * Returns whether a row can be appended: it has the same targeting, and its index, object and step follow those of
-   * the last row.
-   */
+  /** Returns whether a row can be appended: same targeting, and the next index, object and step. */
   isFollowedBy(targeting: string, { index, line }: RowOrigin, object: number, step: number | undefined): boolean {
     const { length } = this;
     return (
@@ -227,10 +222,7 @@ interface Json {
   readonly bytes: number;
 }
 
-/**
- * Returns a text as JSON, with its size in bytes. Most texts need no escapes, so this counts the size while it looks
- * for them.
- */
+/** Returns a text as JSON, with its size in bytes, which is counted while looking for what needs escapes. */
 function jsonOf(text: string): Json {
   let bytes = 2;
   for (let at = 0; at < text.length; at += 1) {

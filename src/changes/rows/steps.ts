@@ -207,9 +207,7 @@ export function contextCount({ contexts = [], children = [] }: CountedOption): n
   return children.reduce((sum, child) => sum + (child.contexts?.length ?? 0), contexts.length);
 }
 
-/**
- * The size of a ULID in JSON in bytes, with its quotation marks. A size must be known even if an ID is not known yet.
- */
+/** The size of a ULID in JSON in bytes, with its quotation marks. Needed even if an ID is not known yet. */
 const ID_BYTES = 28;
 
 /** Returns the size of an item in a request body in bytes: its JSON, its bound fields, and one comma. */

@@ -211,9 +211,7 @@ function openChanges(state: RunState): readonly Step[] {
   return [...steps.values()];
 }
 
-/**
- * The values that the run itself may have set, in the fields that its steps overwrite. They are not changes by others.
- */
+/** Values that the run itself may have set in the fields that its steps overwrite, which others have not changed. */
 interface Replaced {
   readonly names?: readonly string[];
   readonly parents?: readonly (string | null)[];

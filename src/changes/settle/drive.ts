@@ -69,9 +69,7 @@ export async function drive(
   }
 }
 
-/**
- * The maximum number of groups whose sub-options are read before the first request. If there are more, none is read.
- */
+/** The maximum number of groups whose sub-options are read before the first request. Of more, none is read. */
 const MAX_GROUPS = 20;
 
 /**
@@ -252,10 +250,7 @@ interface Deferred {
 
 type Turns = ReadonlyMap<number, number>;
 
-/**
- * Returns the order in which deferred steps are retried: a change comes after the one that gives up the name it needs
- * (management-api 4.1).
- */
+/** Returns the order of retries: a change comes after the one that gives up the name it needs (management-api 4.1). */
 function retryOrderOf(state: RunState): Turns {
   const deferred = state.deferredSteps();
   // A change whose object has a temporary name begins a path, because its old name is already free.
@@ -329,10 +324,7 @@ interface Path {
   readonly circleFrom?: number;
 }
 
-/**
- * Divides changes into paths. Each change belongs to one path. `starts`: where a path may begin; earlier ones come
- * first.
- */
+/** Divides changes into paths. Each belongs to one path. `starts`: where paths may begin, by priority. */
 function pathsIn(deferred: readonly Deferred[], starts: readonly Deferred[]): readonly Path[] {
   const byTarget = new Map(deferred.map((each) => [targetOf(each.step), each]));
   const blockerOf = ({ reason }: Deferred): Deferred | undefined =>

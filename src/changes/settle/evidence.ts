@@ -82,10 +82,7 @@ export interface ClockReading {
 
 export type Order = "before" | "after" | "unclear";
 
-/**
- * Two readings may contradict each other by up to this many milliseconds, because servers update the header `Date`
- * late.
- */
+/** How far two readings may contradict each other, in milliseconds. Servers update the header `Date` late. */
 const NOISE_MS = 20;
 
 /**
@@ -114,10 +111,7 @@ export class ServerClock {
   #ids: Range;
   #dates = ANYTHING;
   #isOtherClock = false;
-  /**
-   * The last reading of the header `Date`: by at least how many milliseconds it was ahead of our clock, and our time of
-   * the reading.
-   */
+  /** The last reading of the header `Date`: at least how many milliseconds it was ahead of our clock, and when. */
   #lastDate = { lowest: Number.NEGATIVE_INFINITY, at: Number.NEGATIVE_INFINITY };
   #readAt = Number.NEGATIVE_INFINITY;
 
@@ -182,9 +176,7 @@ export class ServerClock {
     return "unclear";
   }
 
-  /**
-   * Returns whether a time of the service is before one of ours, unless the service's clock has been set back since.
-   */
+  /** Returns whether a time of the service is before one of ours, if the service's clock was not set back since. */
   mayBeBefore(theirs: number, ours: number): boolean {
     return theirs < ours + this.#ids.lowest && !this.#mayBeSetBack();
   }
@@ -206,10 +198,7 @@ export class ServerClock {
     return highest - lowest <= NARROW_MS && theirs >= ours + (lowest + highest) / 2;
   }
 
-  /**
-   * Returns in how many milliseconds a reading of the header `Date` can show whether the clocks differ by less than
-   * `difference`.
-   */
+  /** Returns in how many ms a reading of `Date` can show whether the clocks differ by less than `difference`. */
   nextReadingIn(now: number, difference: number): number {
     if (!Number.isFinite(this.#dates.highest - this.#dates.lowest)) return 0;
     const theirs = now + difference;
@@ -225,10 +214,7 @@ export class ServerClock {
     this.#isOtherClock ||= common(this.#ids, this.#dates) === undefined;
   }
 
-  /**
-   * Returns whether the header `Date` is far behind the times in IDs, so that a clock of the service may have been set
-   * back.
-   */
+  /** Returns whether `Date` is far behind the times in IDs: a clock of the service may have been set back. */
   #mayBeSetBack(): boolean {
     return this.#dates.highest < this.#ids.lowest - CLOCKS_APART_MS;
   }
@@ -255,10 +241,7 @@ export class ServerClock {
   }
 }
 
-/**
- * Returns what two ranges have in common. If they have nothing in common, a clock was changed, so only `reading` is
- * valid.
- */
+/** Returns what two ranges have in common. If that is nothing, a clock was changed, so only `reading` is valid. */
 function narrowed(known: Range, reading: Range): Range {
   return common(known, reading) ?? reading;
 }
@@ -305,10 +288,7 @@ export function clockOrderOf(driver: ChangeDriver, { id, step }: Claim): Order {
   return clock.order(ulidTime(id), first) === "after" ? "after" : "unclear";
 }
 
-/**
- * Returns whether an object is newer, or probably newer, than the first attempt of a step. Only then may this run have
- * created it.
- */
+/** Returns whether an object is at least probably newer than the first attempt of a step, which may have created it. */
 export function isNewer(driver: ChangeDriver, claim: Claim): boolean {
   if (orderOf(driver, claim) === "after") return true;
   if (!isUlid(claim.id)) return false;

@@ -40,9 +40,7 @@ export interface InDoubtNameConflict {
 }
 
 interface OpenCreate extends InDoubtNameConflict {
-  /**
-   * The IDs of the objects that the first attempt may have created: they have the name and are not known to be older.
-   */
+  /** The objects that the first attempt may have created: they have the name and are not known to be older. */
   readonly ids: readonly string[];
 }
 
@@ -131,10 +129,7 @@ async function hasNoGroup(driver: ChangeDriver, { step, ids }: OpenCreate, names
   return inOlder.every((isInOlder) => isInOlder);
 }
 
-/**
- * Returns whether an option probably existed before the run: this run can have created it only if the service's clock
- * was set back.
- */
+/** Returns whether an option is older than the run, unless the service's clock was set back. */
 function isLikelyOlder({ state }: ChangeDriver, step: Step, id: string): boolean {
   return isUlid(id) && state.orderByList(step, id) === "likelyBefore";
 }
@@ -240,10 +235,7 @@ async function lookUp(driver: ChangeDriver, wanted: readonly OpenCreate[]): Prom
   return { found, unread };
 }
 
-/**
- * Searches a list for options with these IDs. If the number of pages is known, begins with the last page, where new
- * options are.
- */
+/** Searches a list for options with these IDs, from the end if the number of pages is known: new options are there. */
 async function findNewest(
   api: ManagementApi,
   list: OptionList,
@@ -277,10 +269,7 @@ export async function orNone<T>(reading: Promise<readonly T[]>): Promise<readonl
 
 const conflicts = z.array(z.looseObject({ collection: z.looseObject({ _id: z.string().optional() }).optional() }));
 
-/**
- * Returns whether a change may succeed later, because another change of this run may free the name, Context ID or
- * position that it needs.
- */
+/** Returns whether another change of the run may free the name, Context ID or position that a refused one needs. */
 export function mayWorkLater(state: RunState, step: Step, reason: Reason): boolean {
   if (step.operation !== "updateOptions" && step.operation !== "renameTargetings") return false;
   const isChanged = (id: string | undefined): boolean =>

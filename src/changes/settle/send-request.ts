@@ -35,10 +35,7 @@ const TURN_LOST: BatchEnd = { ended: false, turnLost: true };
 interface Sending {
   batches: readonly Batch[];
   again: boolean;
-  /**
-   * The time that is left for retries, in milliseconds. The halves of a request share it. Waiting for the write lock
-   * does not use it.
-   */
+  /** The time left for retries, in milliseconds. Halves share it. Waiting for the write lock does not use it. */
   budgetMs: number;
 }
 
@@ -152,10 +149,7 @@ async function announceOrWithhold(driver: ChangeDriver, turn: Turn): Promise<Int
   }
 }
 
-/**
- * Returns the times in the IDs of the first and the last object that a request created. Those in between add no
- * information.
- */
+/** Returns the times in the IDs of the first and the last object that a request created. Others add nothing. */
 function madeTimes(operation: BulkOperation, { results }: BulkAnswer): readonly number[] {
   if (!isCreate({ operation })) return [];
   let first: string | undefined;
@@ -227,10 +221,7 @@ export async function settleAnswer(driver: ChangeDriver, batch: Batch, answer: B
   return isWhole ? { kind: "settled" } : afterAnswer(driver, batch, { request, busy, uncatched, met, retryAfterMs });
 }
 
-/**
- * Returns the created options if a request had only consecutive rows, all of which succeeded. Handling these together
- * makes imports fast.
- */
+/** Returns the created options if a request had only consecutive rows, and all succeeded. This makes imports fast. */
 function madeRows({ state }: ChangeDriver, ids: readonly number[], { results }: BulkAnswer): MadeRows | undefined {
   const [from = 0] = ids;
   if (!state.steps.areRows(ids)) return undefined;
@@ -444,10 +435,7 @@ function unknownIfSuspect(
   return { step: step.id, to: "unknown", reason: ownReason("NO_ANSWER", { because: code, ...detail }) };
 }
 
-/**
- * Returns an exponential wait in milliseconds. It is shortened at random, so that two servers do not try again at the
- * same time.
- */
+/** Returns an exponential wait in milliseconds, shortened at random so that two servers do not collide again. */
 function backoff(driver: ChangeDriver, failures: number): number {
   const full = Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (failures - 1));
   return Math.round(full * (1 - driver.random() / 5));

@@ -208,10 +208,7 @@ function unexpectedCount(
   return expected === undefined || expected === found ? {} : { contextCount: { expected, found } };
 }
 
-/**
- * Adds the sent fields and the kind of the option to a reason, because an error code alone can be ambiguous
- * (management-api 7.4, 8.1).
- */
+/** Adds the sent fields and the kind of the option to a reason whose code is ambiguous (management-api 7.4, 8.1). */
 function withSentFields({ state }: ChangeDriver, step: Step, reason: Reason): Reason {
   if (reason.code === "TARGETING_CONTEXT_LIMIT_EXCEEDED") {
     const [object = -1] = step.objects;
@@ -399,10 +396,7 @@ function groupExists(
   return { changes: [{ step: step.id, to: "replaced" }], steps, settlements };
 }
 
-/**
- * Creates a group that contains the sub-options `inside`. Its other sub-options become steps of their own, except those
- * in `settled`.
- */
+/** Creates a group with the sub-options `inside`. The others become steps of their own, except those in `settled`. */
 function regroup(
   group: Group,
   inside: readonly ChildItem[],

@@ -49,9 +49,7 @@ export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker
   return { changes, steps };
 }
 
-/**
- * Restores the old name of an object after the service refused the second step of a name swap. Its other changes stay.
- */
+/** Restores the old name after the second step of a name swap was refused. The object's other changes stay. */
 function restoreName(
   step: Step,
   renamed: Step,

@@ -42,10 +42,7 @@ export interface NodeCount {
   nodes: number;
 }
 
-/**
- * Parses strict JSON that begins at line `firstLine` of a file. Throws an UnreadableFile if the syntax is wrong or a
- * limit is exceeded.
- */
+/** Parses strict JSON from line `firstLine` on. Throws an UnreadableFile for wrong syntax or an exceeded limit. */
 export function jsonNodes(text: string, firstLine = 1, count: NodeCount = { nodes: 0 }): Node {
   const open: (ListNode | MapNode)[] = [];
   let key: Omit<Entry, "value"> | undefined;
@@ -107,10 +104,7 @@ export function jsonPathAt(text: string, offset: number): string {
 
 const ROW_FIELDS = ["_id", "name", "parentName", "type", "exposeChildren", "op", ...CONTEXT_FIELDS];
 
-/**
- * Reads NDJSON. The first line may be a header with the version and the targeting, which is returned. Throws an
- * UnreadableFile.
- */
+/** Reads NDJSON. A first line with the version and the targeting is optional. Throws an UnreadableFile. */
 export function readNdjson(text: string, drafts: Drafts): DesiredTargeting | undefined {
   const { problems } = drafts;
   const count = { nodes: 0 };

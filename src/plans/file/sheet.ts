@@ -82,10 +82,7 @@ class Rows {
   readonly #oneARow: boolean;
   /** Whether each cell has one Context ID, even if it contains a separator. */
   readonly #isOne: boolean;
-  /**
-   * The indexes of options by ID. If each row has one Context ID, also by name, because rows of one option may then
-   * have no ID.
-   */
+  /** The indexes of options by ID, and by name if each row has one Context ID: its rows may then have no ID. */
   readonly #known = new Map<string, number>();
 
   constructor(header: SheetHeader, { separator, signs }: SheetForm = {}, drafts: Drafts) {

@@ -136,9 +136,7 @@ export function idIn(text: string, spot: Spot, problems: Problems): string | und
   );
 }
 
-/**
- * Returns a name. If it breaks the rules of the service (management-api 8.3), reports a problem and returns undefined.
- */
+/** Returns a name. Undefined, with a problem, if it breaks the rules of the service (management-api 8.3). */
 export function nameIn(text: string, spot: Spot, problems: Problems): string | undefined {
   const problem = nameProblem(text);
   if (problem === undefined) return text;
@@ -150,9 +148,7 @@ export function nameIn(text: string, spot: Spot, problems: Problems): string | u
   );
 }
 
-/**
- * Adds a trimmed Context ID. If it is invalid (management-api 8.1), reports a problem whose message ends with `where`.
- */
+/** Adds a trimmed Context ID, or a problem that ends with `where` if it is invalid (management-api 8.1). */
 export function addContextId(ids: Set<string>, text: string, spot: Spot, problems: Problems, where = ""): void {
   const id = trimContextId(text);
   const problem = contextIdProblem(id);
@@ -185,10 +181,7 @@ function contextsIn(node: Node, spot: Spot, field: string, problems: Problems): 
   return [...ids];
 }
 
-/**
- * Returns a boolean. If the node is not `true` or `false` without quotation marks, reports a problem and returns
- * undefined.
- */
+/** Returns a boolean. Undefined, with a problem, if the node is not `true` or `false` without quotation marks. */
 function truthIn(node: Node, spot: Spot, problems: Problems): boolean | undefined {
   if (node.kind === "value" && typeof node.value === "boolean") return node.value;
   const text = node.kind === "text" && node.isPlain ? node.text : undefined;
@@ -226,10 +219,7 @@ export interface RowPlace {
 /** The fields for Context IDs. A row may have only one of these fields. */
 export const CONTEXT_FIELDS = ["contexts", "contextsFile", "contextsAtLeast"] as const;
 
-/**
- * Returns the text of a field. Undefined if the field is absent. If it is not a text, reports a problem and returns
- * undefined.
- */
+/** Returns the text of a field. Undefined if it is absent or, with a problem, no text. */
 function textField(
   fields: ReadonlyMap<string, Entry>,
   field: string,

@@ -17,9 +17,7 @@ import {
 import { type Spot, UnreadableFile } from "./desired.ts";
 import { type Entry, MAX_DEPTH, MAX_NODES, type Node, tooDeep, tooMany } from "./tree.ts";
 
-/**
- * The maximum length of a YAML text in characters. While it is parsed, all its comments and positions are in memory.
- */
+/** The maximum length of a YAML text in characters. Parsing keeps all its comments and positions in memory. */
 const MAX_CHARACTERS = 16_000_000;
 /** The maximum number of lexemes. Each takes 200 bytes of memory. A whole project needs at most a fifth of them. */
 const MAX_LEXEMES = 1_500_000;
@@ -30,10 +28,7 @@ const PLAIN_TAGS = ["tag:yaml.org,2002:str", "tag:yaml.org,2002:seq", "tag:yaml.
 
 const OTHER_FORMS = "Save it as JSON, NDJSON or CSV, which have no such limit.";
 
-/**
- * Parses YAML. Every value is read as a text. Throws an UnreadableFile for wrong or forbidden syntax or an exceeded
- * limit.
- */
+/** Parses YAML, with all values as texts. Throws an UnreadableFile for wrong syntax or an exceeded limit. */
 export async function yamlNodes(text: string): Promise<Node> {
   if (text.length > MAX_CHARACTERS) {
     const line = linesIn(text, MAX_CHARACTERS);
