@@ -11,15 +11,17 @@ import {
   type Work,
 } from "./targeting-model.ts";
 
-/** The operations in the order in which they are tried for the next request. */
-const OPERATIONS = ["update", "create", "delete"] as const;
+/** What fills a request with items of one operation, in the order in which they are tried for the next request. */
+const FILLERS: readonly ((work: Work, batch: Batch, isPart: boolean) => void)[] = [update, create, remove];
 
 /** Returns the requests that are possible next. With `inParts`, also those that make only a part of a change. */
 function candidates(work: Work, inParts = false): readonly (readonly Item[])[] {
   const found: Item[][] = [];
   for (const isPart of [false, true]) {
-    for (const operation of OPERATIONS) {
-      const { items } = request(work, operation, isPart);
+    for (const fill of FILLERS) {
+      const batch = work.newBatch();
+      fill(work, batch, isPart);
+      const { items } = batch;
       if (items.length > 0 && !found.some((other) => isSame(other, items))) found.push(items);
     }
     if (found.length > 0 && !inParts) return found;
@@ -28,14 +30,6 @@ function candidates(work: Work, inParts = false): readonly (readonly Item[])[] {
   // No change is possible, so placeholders must resolve the deadlocks. Resolving only the first kind of deadlock may
   // need fewer placeholders, and resolving all may need fewer requests, so both are candidates.
   return [false, true].map((all) => placeholders(work, all)).filter((items) => items.length > 0);
-}
-
-function request(work: Work, operation: (typeof OPERATIONS)[number], isPart: boolean): Batch {
-  const batch = work.newBatch();
-  if (operation === "update") update(work, batch, isPart);
-  else if (operation === "create") create(work, batch, isPart);
-  else remove(work, batch);
-  return batch;
 }
 
 function update(work: Work, batch: Batch, isPart: boolean): void {
