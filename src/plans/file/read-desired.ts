@@ -217,14 +217,8 @@ function foreignWords(bytes: Uint8Array): readonly [message: string, remedy: str
 }
 
 function checkRows(options: readonly DesiredOption[], problems: Problems): void {
-  const ids = new Map<string, Spot>();
-  for (const option of options) {
-    const { _id, spots } = option;
-    if (_id === undefined) continue;
-    const spot = spots._id ?? option;
-    const first = ids.get(_id);
-    if (first === undefined) ids.set(_id, spot);
-    else addRepeated(first, spot, `the _id ${_id}`, problems);
+  for (const [first, option] of repeated(options, "_id")) {
+    addRepeated(first.spots._id ?? first, option.spots._id ?? option, `the _id ${option._id}`, problems);
   }
   checkNames(options, problems, ({ _id }) => _id !== undefined);
 }
@@ -238,15 +232,23 @@ export function checkNames(
   problems: Problems,
   identified: (option: DesiredOption) => boolean,
 ): void {
-  const names = new Map<string, DesiredOption>();
+  for (const [first, option] of repeated(options, "name")) {
+    if (identified(first) && identified(option)) continue;
+    const words = `the name ${quoted(option.name ?? "")}`;
+    addRepeated(first.spots.name ?? first, option.spots.name ?? option, words, problems);
+  }
+}
+
+/** Yields each option whose ID or name an earlier one has, with the first of these. */
+function* repeated(
+  options: readonly DesiredOption[],
+  field: "_id" | "name",
+): Generator<readonly [DesiredOption, DesiredOption]> {
+  const firsts = new Map<string | undefined, DesiredOption>();
   for (const option of options) {
-    const { name, spots } = option;
-    if (name === undefined) continue;
-    const first = names.get(name);
-    if (first === undefined) names.set(name, option);
-    else if (!identified(first) || !identified(option)) {
-      addRepeated(first.spots.name ?? first, spots.name ?? option, `the name ${quoted(name)}`, problems);
-    }
+    const first = firsts.get(option[field]);
+    if (first !== undefined) yield [first, option];
+    else if (option[field] !== undefined) firsts.set(option[field], option);
   }
 }
 
