@@ -278,7 +278,7 @@ type RemovedChange = Pick<UndoRow, "undo" | "reasons" | "field" | "left" | "now"
  */
 function leave({ intents, rows }: IntendedUndo, present: Present, intent: Intent, row: RemovedChange): void {
   const { key, there, kind, name = "" } = intent;
-  rows.push({ targeting: present.targeting._id, _id: key, name: there?.name ?? name, ...row });
+  rows.push(rowOf(present, key, there?.name ?? name, row));
   if (kind !== "change" || isEmptyChange(intent)) intents.delete(key);
 }
 
@@ -305,9 +305,8 @@ export function intended(options: readonly OptionEffect[], present: Present): In
     // The option that the run created was deleted, and another option now has its name. Others may have created it, so
     // it stays.
     if (option.did === "created" && there === undefined && names.has(option.left.name)) {
-      const { _id, left } = option;
-      const row = { ...about(present), _id, name: left.name, undo: "notOurs", field: "deleted" } as const;
-      all.rows.push({ ...row, reasons: ["createdAgain"] });
+      const row = { undo: "notOurs", field: "deleted", reasons: ["createdAgain"] } as const;
+      all.rows.push(rowOf(present, option._id, option.left.name, row));
     } else if (option.did === "created") created(option._id, option.left, there, present, all);
     else if (option.did === "changed") changed(option, there, present, all);
     else if (!isBack(option)) deleted(option, present, all);
@@ -367,7 +366,7 @@ function created(
 ): void {
   if (there === undefined) return;
   const differs = (field: DifferingField, was: ShownValue, now: ShownValue): void => {
-    rows.push({ ...about(present), _id, name: there.name, undo: "notOurs", field, left: was, now });
+    rows.push(rowOf(present, _id, there.name, { undo: "notOurs", field, left: was, now }));
   };
   if (there.name !== left.name) differs("name", left.name, there.name);
   else if (there.parent !== left.parent) {
@@ -391,8 +390,8 @@ function holdsExactly({ contextCount, contexts }: PresentOption, left: readonly 
   return left.every((id) => held.has(id));
 }
 
-function about({ targeting }: Present): { readonly targeting: string } {
-  return { targeting: targeting._id };
+function rowOf({ targeting }: Present, _id: string, name: string, row: RemovedChange): UndoRow {
+  return { targeting: targeting._id, _id, name, ...row };
 }
 
 interface Back<Value> {
@@ -408,12 +407,10 @@ function changed(
   const { _id, name, parent, exposeChildren, contexts } = option;
   if (there === undefined) {
     const left = name?.to ?? (parent === undefined ? undefined : shownGroup(parent.to, present));
-    rows.push({ ...about(present), _id, name: nameOf(option), undo: "notOurs", field: "deleted", left });
+    rows.push(rowOf(present, _id, nameOf(option), { undo: "notOurs", field: "deleted", left }));
     return;
   }
-  const addRow = (row: Pick<UndoRow, "undo" | "field" | "left" | "now" | "reasons">): void => {
-    rows.push({ ...about(present), _id, name: there.name, ...row });
-  };
+  const addRow = (row: RemovedChange): number => rows.push(rowOf(present, _id, there.name, row));
   const field = <Value extends string | boolean | null>(
     key: DifferingField,
     went: FieldChange<Value> | undefined,
@@ -442,10 +439,7 @@ function changed(
     caveats: [],
   };
   const unsure = contexts?.unsure ?? 0;
-  if (unsure > 0) {
-    const stays = { ...about(present), _id, name: there.name, ...impossible("notRead") };
-    rows.push({ ...stays, field: "contexts", contextIds: unsure });
-  }
+  if (unsure > 0) addRow({ ...impossible("notRead"), field: "contexts", contextIds: unsure });
   if (!isEmptyChange(intent)) intents.set(_id, intent);
 }
 
@@ -460,12 +454,9 @@ function deleted(
 ): void {
   const { _id, before } = option;
   if (present.options.has(_id)) return;
-  if (before === undefined) {
-    rows.push({ ...about(present), _id, name: nameOf(option), ...impossible("notKept"), field: "deleted" });
-    return;
-  }
-  if (nameProblem(before.name) !== undefined) {
-    rows.push({ ...about(present), _id, name: before.name, ...impossible("nameInvalid"), field: "deleted" });
+  if (before === undefined || nameProblem(before.name) !== undefined) {
+    const reason = before === undefined ? "notKept" : "nameInvalid";
+    rows.push(rowOf(present, _id, nameOf(option), { ...impossible(reason), field: "deleted" }));
     return;
   }
   const { contexts, ...fields } = before;

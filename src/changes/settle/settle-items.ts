@@ -278,13 +278,13 @@ export function existingOption(
   const [existing] = existingIds(reason);
   if (driver.onExisting === "fail" || object === undefined || existing === undefined) return undefined;
   const { contexts = [] } = step.item;
-  if (driver.onExisting === "addContexts" && contexts.length > 0) {
-    const add = maker.updateOption({ id: existing }, { contexts: { add: contexts } }, { objects: [object] });
-    return { changes: [{ step: step.id, to: "replaced" }], steps: [add] };
+  const changes: readonly StepChange[] = [{ step: step.id, to: "replaced" }];
+  if (driver.onExisting !== "addContexts" || contexts.length === 0) {
+    return { changes, settlements: [unchangedOption(object, existing, driver.onExisting)] };
   }
   return {
-    changes: [{ step: step.id, to: "replaced" }],
-    settlements: [unchangedOption(object, existing, driver.onExisting)],
+    changes,
+    steps: [maker.updateOption({ id: existing }, { contexts: { add: contexts } }, { objects: [object] })],
   };
 }
 
