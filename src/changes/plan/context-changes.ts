@@ -4,7 +4,7 @@ import { LIMITS } from "../../spec/limits.ts";
 import { bytesOf } from "../../spec/names-and-contexts.ts";
 import type { ContextChanges } from "../../spec/records.ts";
 import { groupMark, notePreviousContents } from "./current-values.ts";
-import { bytesInBody, PART_BYTES, type Plan, parts, tooManyForOption } from "./plan.ts";
+import { bytesInBody, contextIdLoss, PART_BYTES, type Plan, parts, tooManyForOption } from "./plan.ts";
 
 export interface RequestedContextChange {
   readonly optionId: string;
@@ -155,14 +155,9 @@ function addStep(plan: Plan, { wish }: PlannedChange, contexts: ContextChanges, 
 function noteLoss(plan: Plan, { wish, contents, held, add, remove }: PlannedChange): void {
   const removed = remove.filter((id) => held.has(id));
   if (contents === undefined || removed.length === 0) return;
-  const empties = removed.length === contents.contexts.length && add.length === 0;
-  plan.losses.push({
-    name: contents.option.name,
-    _id: wish.optionId,
-    kind: "contextIds",
-    count: removed.length,
-    ...(empties ? { empties } : {}),
-  });
+  const about = { name: contents.option.name, _id: wish.optionId };
+  const sizes = { held: contents.contexts.length, removed: removed.length, added: add.length };
+  plan.losses.push(contextIdLoss(about, sizes));
   plan.removed.push({ kind: "row", row: { _id: wish.optionId, add: removed } });
 }
 

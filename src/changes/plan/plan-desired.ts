@@ -8,7 +8,7 @@ import type { PlannedRequest, StaleField } from "../rows/entries.ts";
 import { type RowBlock, RowWriter } from "../rows/row-block.ts";
 import { groupMark } from "./current-values.ts";
 import { addSteps, plainItems, type TargetingObjects } from "./desired-steps.ts";
-import { type Loss, MAX_FREED_NAMES, optionLoss, Plan } from "./plan.ts";
+import { contextIdLoss, type Loss, MAX_FREED_NAMES, optionLoss, Plan } from "./plan.ts";
 import { plannedRequests, weighed } from "./requests.ts";
 
 const MAX_STALE = 20;
@@ -215,8 +215,8 @@ function noteChanged(plan: Plan, { items, there, alreadyDone, targeting }: Plann
     const held = new Set(contexts);
     const removed = remove.filter((id) => held.has(id));
     if (removed.length === 0) continue;
-    const empties = removed.length === contexts.length && add.length === 0;
-    plan.losses.push({ name, _id, kind: "contextIds", count: removed.length, ...(empties && { empties }) });
+    const sizes = { held: contexts.length, removed: removed.length, added: add.length };
+    plan.losses.push(contextIdLoss({ name, _id }, sizes));
     if (keeps) plan.removed.push({ kind: "row", row: { _id, add: removed } });
   }
   const open = goes ? [] : items.filter((_, at) => !alreadyDone.has(at));

@@ -64,6 +64,15 @@ export function optionLoss(
   return { name, _id, kind: "option", count, ...(typeof parent === "string" && { isInGroup: true }) };
 }
 
+/** Returns the loss of an option that had `held` Context IDs, and that loses `removed` and gets `added` of them. */
+export function contextIdLoss(
+  { name, _id }: Pick<Loss, "name" | "_id">,
+  { held, removed, added }: { readonly held: number; readonly removed: number; readonly added: number },
+): Loss {
+  const empties = removed === held && added === 0;
+  return { name, _id, kind: "contextIds", count: removed, ...(empties && { empties }) };
+}
+
 export interface LostOption {
   readonly name: string;
   readonly _id: string;
