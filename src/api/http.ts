@@ -254,25 +254,20 @@ type Connection = Pick<Socket, "localPort" | "remotePort" | "remoteFamily" | "de
  */
 const FEW_BYTES = 131_072;
 
-interface OnItsWay {
-  /**
-   * Resolves when the service has received nearly all bytes that were written, or when the connection is closed. The
-   * operating system buffers megabytes, and sends them even while this process is suspended. Only Linux reports what
-   * was received. On other systems, resolves at once.
-   */
-  delivered(): Promise<void>;
-  end(): void;
-}
-
 /** Finds the connection that sends this body, in order to check how much of the body the service has received. */
-function trackSocketQueue(body: object): OnItsWay {
+function trackSocketQueue(body: object) {
   let socket: Connection | undefined;
   const note = (message: unknown): void => {
     if (isLeaving(message) && message.request.body === body) socket = message.socket;
   };
   subscribe(LEAVING, note);
   return {
-    async delivered() {
+    /**
+     * Resolves when the service has received nearly all bytes that were written, or when the connection is closed. The
+     * operating system buffers megabytes, and sends them even while this process is suspended. Only Linux reports what
+     * was received. On other systems, resolves at once.
+     */
+    async delivered(): Promise<void> {
       for (let waitMs = LOOK_AGAIN_MS.first; socket !== undefined; waitMs = Math.min(2 * waitMs, LOOK_AGAIN_MS.most)) {
         if (socket.destroyed || (await queuedBytes(socket)) <= FEW_BYTES) return;
         await delay(waitMs);
@@ -281,6 +276,8 @@ function trackSocketQueue(body: object): OnItsWay {
     end: () => void unsubscribe(LEAVING, note),
   };
 }
+
+type OnItsWay = ReturnType<typeof trackSocketQueue>;
 
 interface Leaving {
   readonly request: { readonly body?: unknown };

@@ -201,14 +201,11 @@ function planned(plan: StatePlan, there: ServiceTargeting): readonly Difference[
   return drift;
 }
 
-export interface StaleCheck {
-  /** The differences because of which nothing may be sent. `at`: the index of the item, or -1 for the targeting. */
-  readonly stale: readonly { readonly at: number; readonly difference: Difference }[];
-  readonly alreadyDone: ReadonlySet<number>;
-}
-
-/** Checks whether everything that a plan changes, deletes or refers to is as it was when the plan was made. */
-export function lookAgain({ items, targeting }: StatePlan, there: ServiceTargeting | undefined): StaleCheck {
+/**
+ * Checks whether everything that a plan changes, deletes or refers to is as it was when the plan was made. `stale`: the
+ * differences because of which nothing may be sent. `at`: the index of the item, or -1 for the targeting.
+ */
+export function lookAgain({ items, targeting }: StatePlan, there: ServiceTargeting | undefined) {
   const look = new Look(items, serviceOf(there));
   const alreadyDone = new Set<number>();
   if (there !== undefined) look.targeting(targeting, there);

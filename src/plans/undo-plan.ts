@@ -394,10 +394,6 @@ function rowOf({ targeting }: Present, _id: string, name: string, row: RemovedCh
   return { targeting: targeting._id, _id, name, ...row };
 }
 
-interface Back<Value> {
-  readonly value: Value;
-}
-
 function changed(
   option: ChangedOption,
   there: PresentOption | undefined,
@@ -416,14 +412,14 @@ function changed(
     went: FieldChange<Value> | undefined,
     now: Value,
     shown: (value: Value) => ShownValue = (value) => value,
-  ): Back<Value> | undefined => {
+  ): Value | undefined => {
     if (went === undefined || now === went.from) return undefined;
     const values = { field: key, left: shown(went.to), now: shown(now) };
     if (now !== went.to) addRow({ undo: "notOurs", ...values });
     else if (went.from === undefined) addRow({ ...impossible("notKept"), ...values });
     else if (key === "name" && nameProblem(String(went.from)) !== undefined)
       addRow({ ...impossible("nameInvalid"), ...values });
-    else return { value: went.from };
+    else return went.from;
     return undefined;
   };
   const held = new Set(there.contexts);
@@ -431,9 +427,9 @@ function changed(
     key: _id,
     kind: "change",
     there,
-    name: field("name", name, there.name)?.value,
-    parent: field("parent", parent, there.parent, (id) => shownGroup(id, present))?.value,
-    exposeChildren: field("exposeChildren", exposeChildren, there.exposeChildren ?? false)?.value,
+    name: field("name", name, there.name),
+    parent: field("parent", parent, there.parent, (id) => shownGroup(id, present)),
+    exposeChildren: field("exposeChildren", exposeChildren, there.exposeChildren ?? false),
     add: (contexts?.removed ?? []).filter((id) => !held.has(id)),
     remove: (contexts?.added ?? []).filter((id) => held.has(id)),
     caveats: [],

@@ -120,11 +120,6 @@ interface Expected {
   readonly contexts: readonly string[];
 }
 
-interface Compared {
-  readonly different: ReadonlySet<string>;
-  readonly unread: ReadonlySet<string>;
-}
-
 /**
  * Compares options with their expected Context IDs. `different`: options that lack some of them or that cannot be read
  * because the service rejects it. `unread`: options that could not be read for another reason. `isAlone`: no other
@@ -134,7 +129,7 @@ export async function compareContexts(
   api: ManagementApi,
   expected: readonly Expected[],
   { isAlone, signal }: { readonly isAlone: boolean; readonly signal: AbortSignal },
-): Promise<Compared> {
+) {
   const step = isAlone ? Math.max(1, Math.ceil(expected.length / COMPARED_SAMPLE_SIZE)) : 1;
   const different = new Set<string>();
   const unread = new Set<string>();
@@ -154,11 +149,6 @@ export async function compareContexts(
   return { different, unread };
 }
 
-interface FoundOptions {
-  readonly found: Map<string, OptionRecord>;
-  readonly missing: Map<string, RejectedError>;
-}
-
 /** How many options are read one by one before each search of the lists that contain them: at first, and later. */
 const READ_ALONE = { first: 1, later: 8 } as const;
 
@@ -170,7 +160,7 @@ export async function findOptions(
   api: ManagementApi,
   ids: readonly string[],
   signal: AbortSignal,
-): Promise<FoundOptions> {
+): Promise<Pick<Search, "found" | "missing">> {
   const search = new Search(api, ids, signal);
   for (let most: number = READ_ALONE.first; search.open.size > 0; most = READ_ALONE.later) {
     const read = await search.readAlone([...search.open].slice(0, most));
@@ -185,7 +175,7 @@ export function isMissing(thrown: unknown): thrown is RejectedError {
   return isBusiness && thrown.statusCode === 404 && thrown.errorCode !== "PROJECT_NOT_FOUND";
 }
 
-class Search implements FoundOptions {
+class Search {
   readonly found = new Map<string, OptionRecord>();
   readonly missing = new Map<string, RejectedError>();
   readonly open: Set<string>;

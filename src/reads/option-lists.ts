@@ -117,21 +117,15 @@ export async function positionNow(
   return { from: { top }, isLost: true };
 }
 
-interface ReadStretch extends Stretch<OptionRecord> {
-  readonly at: number;
-  readonly children: readonly OptionRecord[];
-  /** How many sub-options come before `children`: 0, unless the reading continues in the middle of the group. */
-  readonly inside: number;
-}
-
 function withChildren(
   api: ManagementApi,
   walk: Walk,
   stretch: Stretch<OptionRecord> & { readonly at: number },
   from: WalkPosition,
-): ReadStretch | Promise<ReadStretch> {
+) {
   const { at, options, group } = stretch;
   if (group === undefined) return { ...stretch, children: [], inside: 0 };
+  // How many sub-options come before those to read: 0, unless the reading continues in the middle of the group.
   const inside = at + options.length - 1 === from.top ? (from.inside ?? 0) : 0;
   const read = subOptions(api, { ...walk, parent: group._id }, inside);
   return read.then((children) => ({ ...stretch, children, inside }));

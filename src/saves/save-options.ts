@@ -65,25 +65,21 @@ export function isPart({ parent, search, contextIds, empty }: ListAsked): boolea
   return (parent ?? search ?? contextIds ?? empty) !== undefined;
 }
 
-interface SavedForm {
-  readonly place: Place;
-  /** Collects the data for the base. Absent if only a part of a targeting is saved, because then there is no base. */
-  readonly whole?: WholeTargeting;
-  readonly lines: (rows: AsyncIterable<ReadOption>) => AsyncIterable<string | Uint8Array>;
-}
-
-/** Chooses between rows and a desired state, by the extension of the file. Throws a FileError if the file exists. */
-async function formOf(asked: ListAsked, world: SavingWorld): Promise<SavedForm> {
+/**
+ * Chooses between rows and a desired state, by the extension of the file. `whole` collects the data for the base; only a
+ * whole targeting has one. Throws a FileError if the file exists.
+ */
+async function formOf(asked: ListAsked, world: SavingWorld) {
   const { targetingId, saveTo, folders, delimiter } = asked;
   if (!asksDesired(saveTo)) {
     const place = await freePlaceFor(saveTo, folders, delimiter);
-    const lines = (rows: AsyncIterable<ReadOption>) => optionLines(rows, place.form);
-    return { place, lines, ...(!isPart(asked) && { whole: await wholeTargeting(targetingId, place, folders, world) }) };
+    const whole = isPart(asked) ? undefined : await wholeTargeting(targetingId, place, folders, world);
+    return { place, whole, lines: (rows: AsyncIterable<ReadOption>) => optionLines(rows, place.form) };
   }
   const place = await findFreePlace(saveTo, folders);
   if (delimiter !== undefined) savedForm(saveTo, delimiter);
   const whole = await wholeTargeting(targetingId, place, folders, world);
-  return { place, whole, lines: (rows) => inPieces(whole.desired(rows)) };
+  return { place, whole, lines: (rows: AsyncIterable<ReadOption>) => inPieces(whole.desired(rows)) };
 }
 
 function countsOf(options: readonly PlacedOption[], contextIds: number): Saved["counts"] {
@@ -137,16 +133,6 @@ interface SavingWorld {
   readonly signal: AbortSignal;
 }
 
-interface WholeTargeting {
-  readonly take: (option: OptionRecord, contexts: readonly string[]) => void;
-  /** Sets the order of the options in `desired` and `baseText`. */
-  readonly expect: (options: readonly PlacedOption[]) => void;
-  /** Reads all rows, then yields the desired state. Throws a FileError if its format does not allow so many options. */
-  readonly desired: (rows: AsyncIterable<unknown>) => AsyncGenerator<string>;
-  readonly base: Place;
-  readonly baseText: () => AsyncGenerator<string>;
-}
-
 /**
  * Returns the place of the base. Throws a FileError if an export with the same name but another extension already has
  * its base there, because plans of that export need it.
@@ -170,7 +156,7 @@ async function wholeTargeting(
   { path }: Place,
   folders: readonly string[],
   { api, clock, signal }: SavingWorld,
-): Promise<WholeTargeting> {
+) {
   const base = await freeBasePlace(path, folders);
   // A desired state can be written only after all options were read, so they are kept in memory. Rows are written at
   // once.
@@ -182,20 +168,22 @@ async function wholeTargeting(
   let order: readonly string[] = [];
   return {
     base,
-    expect(options) {
+    /** Sets the order of the options in `desired` and `baseText`. */
+    expect(options: readonly PlacedOption[]): void {
       order = options.map(({ option }) => option._id);
     },
-    take(option, contexts) {
+    take(option: OptionRecord, contexts: readonly string[]): void {
       const read = serviceOption(option, contexts);
       lines.set(option._id, baseOptionOf(read));
       if (isHeld) held.set(option._id, read);
     },
-    async *desired(rows) {
+    /** Reads all rows, then yields the desired state. Throws a FileError if its format does not allow so many options. */
+    async *desired(rows: AsyncIterable<unknown>): AsyncGenerator<string> {
       const reading = rows[Symbol.asyncIterator]();
       while (!(await reading.next()).done);
       yield* desiredText({ targeting, options: order.flatMap((id) => held.get(id) ?? []) }, formatOfDesired(path));
     },
-    async *baseText() {
+    async *baseText(): AsyncGenerator<string> {
       const options = new Map(order.flatMap((id) => lines.get(id) ?? []).map((line) => [line._id, line]));
       const exportedAt = new Date(clock.now()).toISOString();
       yield [...baseText({ targeting, exportedAt, options })].join("");

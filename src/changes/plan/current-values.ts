@@ -11,7 +11,7 @@ import {
 import { readOptions } from "../../reads/option-lists.ts";
 import { type KnownChange, type MatchedName, ownReason, type Reason, type ReportedObject } from "../../runs/outcome.ts";
 import { isUlid, nearContextIds, separatorsIn, trimContextId } from "../../spec/names-and-contexts.ts";
-import type { OptionRecord, TargetingRecord } from "../../spec/records.ts";
+import type { OptionRecord } from "../../spec/records.ts";
 import type { NamedTargeting } from "../call.ts";
 import { type Step, targetOf } from "../rows/entries.ts";
 import type { Plan, PlanningContext } from "./plan.ts";
@@ -313,21 +313,14 @@ const MAX_READ = { alone: 500, listed: 5000 } as const;
 /** Limits for reads whose failure does not stop the change: two attempts and a short time limit. */
 const OPTIONAL_READ_LIMITS = { mostTries: 2, timeoutMs: 5000 } as const;
 
-export interface OptionalReads {
-  readonly records: (ids: readonly string[]) => Promise<ReadonlyMap<string, OptionRecord>>;
-  readonly contents: (ids: readonly string[]) => Promise<ReadonlyMap<string, OptionContents>>;
-  /** Options whose contents were to be read but which do not exist. */
-  readonly missing: ReadonlySet<string>;
-  readonly targetings: (ids: readonly string[]) => Promise<ReadonlyMap<string, TargetingRecord>>;
-}
-
 /**
  * Returns reads that throw no ApiError, because the change can be made without their results. After a read that failed
  * but was not rejected, for example after a time-out, nothing more is read.
  */
-export function optionalReads({ api, signal }: PlanningContext): OptionalReads {
+export function optionalReads({ api, signal }: PlanningContext) {
   const gently = aroundReads(api, (read, options) => read({ ...options, ...OPTIONAL_READ_LIMITS }));
   const fails = { one: false };
+  // Options whose contents were to be read but which do not exist.
   const missing = new Set<string>();
   const each = async <Value>(ids: readonly string[], read: (id: string) => Promise<Value>) => {
     if (ids.length > MAX_READ.alone) return new Map<string, Value>();
@@ -339,7 +332,7 @@ export function optionalReads({ api, signal }: PlanningContext): OptionalReads {
   };
   return {
     missing,
-    contents: (ids) =>
+    contents: (ids: readonly string[]) =>
       each(ids, async (id) => {
         try {
           return await readOptionContents(gently, id, signal);
@@ -348,14 +341,16 @@ export function optionalReads({ api, signal }: PlanningContext): OptionalReads {
           throw thrown;
         }
       }),
-    targetings: (ids) => each(ids, (id) => gently.getTargeting(id, { signal })),
-    async records(ids) {
+    targetings: (ids: readonly string[]) => each(ids, (id) => gently.getTargeting(id, { signal })),
+    async records(ids: readonly string[]): Promise<ReadonlyMap<string, OptionRecord>> {
       if (ids.length === 0 || ids.length > MAX_READ.listed || fails.one) return new Map();
-      const found = await undefinedIfFailed(() => findOptions(gently, [...new Set(ids)], signal), fails);
-      return found?.found ?? new Map();
+      const search = await undefinedIfFailed(() => findOptions(gently, [...new Set(ids)], signal), fails);
+      return search?.found ?? new Map();
     },
   };
 }
+
+export type OptionalReads = ReturnType<typeof optionalReads>;
 
 async function undefinedIfFailed<Value>(
   read: () => Promise<Value>,

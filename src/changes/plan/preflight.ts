@@ -265,15 +265,9 @@ async function tooMany({ step, option }: Update, { api, signal }: Prediction): P
   return refusal(step, "TARGETING_CONTEXT_LIMIT_EXCEEDED", { limit, there: contexts.length });
 }
 
-interface TargetingContents {
-  readonly options: ReadonlyMap<string, OptionRecord>;
-  readonly names: ReadonlyMap<string, readonly string[]>;
-  readonly contextIds: number;
-  /** How many more options and Context IDs fit, after the creates of this plan that were checked before. */
-  readonly room: { options: number; contextIds: number };
-}
+type TargetingContents = Awaited<ReturnType<typeof readTargetingContents>>;
 
-async function readTargetingContents(id: string, { api, signal }: PredictionContext): Promise<TargetingContents> {
+async function readTargetingContents(id: string, { api, signal }: PredictionContext) {
   const options = new Map<string, OptionRecord>();
   const names = new Map<string, string[]>();
   let contextIds = 0;
@@ -282,6 +276,7 @@ async function readTargetingContents(id: string, { api, signal }: PredictionCont
     addTo(names, option.name, option._id);
     contextIds += option.contextCount ?? 0;
   }
+  // How many more fit, after the creates of this plan that were checked before.
   const room = {
     options: LIMITS.targetingOptions.value - options.size,
     contextIds: LIMITS.projectContextIds.value - contextIds,

@@ -8,7 +8,7 @@ import { listPages, type OptionList } from "../../reads/pages.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import { isUlid, ulidTime } from "../../spec/names-and-contexts.ts";
-import type { OptionRecord } from "../../spec/records.ts";
+import type { OptionRecord, TargetingRecord } from "../../spec/records.ts";
 import type { RunState } from "../change-state.ts";
 import { type Step, type StepChange, targetOf } from "../rows/entries.ts";
 import {
@@ -146,15 +146,8 @@ function ownerUnclear(ids: readonly string[]): Reason {
   return ownReason("OWNER_UNCLEAR", { existingIds: ids });
 }
 
-interface FoundObject {
-  readonly _id: string;
-  readonly name: string;
-  readonly type?: string | undefined;
-  readonly contextCount?: number | undefined;
-  readonly childCount?: number | undefined;
-  readonly optionCount?: number | undefined;
-  readonly children?: readonly string[] | undefined;
-}
+type FoundObject = Pick<OptionRecord, "_id" | "name" | "type" | "contextCount" | "childCount" | "children"> &
+  Pick<TargetingRecord, "optionCount">;
 
 /** Returns whether an object equals what a step sent. Fields that the service does not return are not compared. */
 export function isAsSent(step: Step, made: FoundObject): boolean {

@@ -14,7 +14,6 @@ import { thousands } from "../../platform/text.ts";
 import {
   type Desired,
   type DesiredOption,
-  type DesiredTargeting,
   type Problem,
   Problems,
   quoted,
@@ -156,10 +155,7 @@ async function readRows(source: DesiredSource, format: ReadFormat, drafts: Draft
   return { ...NO_SUSPECTS, targeting };
 }
 
-interface ReadRows {
-  readonly targeting?: DesiredTargeting | undefined;
-  readonly suspects: readonly Suspect[];
-  readonly hasActions?: true;
+interface ReadRows extends Omit<ReadSheet, "columns"> {
   readonly file?: InputFile;
   readonly columns?: ReadSheet["columns"];
 }
