@@ -101,14 +101,8 @@ function itemErrorOf({ statusCode, errorCode, detail, message }: JsonObject): It
 
 /** Returns the messages of an error. The service sends one text or several (management-api 2.2). */
 function messagesOf(body: unknown): readonly string[] {
-  if (!isJsonObject(body)) return [];
-  const { message } = body;
-  if (typeof message === "string") return [cut(message)];
-  if (!Array.isArray(message)) return [];
-  return message
-    .filter((one) => typeof one === "string")
-    .slice(0, MAX_ENTRIES)
-    .map(cut);
+  const texts = isJsonObject(body) ? [body.message].flat().filter((one) => typeof one === "string") : [];
+  return texts.slice(0, MAX_ENTRIES).map(cut);
 }
 
 export function targetingIn(body: unknown): TargetingRecord | undefined {

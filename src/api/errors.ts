@@ -275,7 +275,7 @@ export function networkFailure(cause: unknown): NetworkFailure {
   const known = Object.hasOwn(BY_CODE, code) ? BY_CODE[code] : undefined;
   if (known !== undefined) {
     const [network, words] = known;
-    return { network, reason: network in CERTIFICATES ? `${words} (${code})` : words };
+    return { network, reason: CERTIFICATES.has(network) ? `${words} (${code})` : words };
   }
   if (OTHER_TLS.test(code)) return { network: "tls", reason: `a secure connection could not be made (${code})` };
   if (code.startsWith("HPE_")) return { network: "notHttp", reason: `the answer is not HTTP (${code})` };
@@ -283,12 +283,7 @@ export function networkFailure(cause: unknown): NetworkFailure {
 }
 
 /** For these causes, the reason contains the error code, so that people can search the web for it. */
-const CERTIFICATES: Partial<Record<NetworkCause, true>> = {
-  untrusted: true,
-  wrongHost: true,
-  expired: true,
-  noTls: true,
-};
+const CERTIFICATES: ReadonlySet<NetworkCause> = new Set(["untrusted", "wrongHost", "expired", "noTls"]);
 
 function codeOf(cause: unknown): string | undefined {
   if (typeof cause !== "object" || cause === null) return undefined;

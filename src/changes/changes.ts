@@ -44,11 +44,9 @@ interface ArrivedWrite {
   readonly requested?: Requested | undefined;
 }
 
-type AskLater = (header: ChangeHeader, plan: Plan) => Promise<void>;
-
 interface Preparing {
   readonly meanwhile?: RunState | undefined;
-  readonly ask?: AskLater | undefined;
+  readonly ask?: ((header: ChangeHeader, plan: Plan) => Promise<void>) | undefined;
   /** Whether the run only stores a plan. If planning fails, such a run cannot be resumed. */
   readonly isForKeeping?: boolean;
 }

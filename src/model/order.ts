@@ -282,17 +282,11 @@ function fillNewGroups(work: Work, batch: Batch): void {
 const MAX_LOOKAHEAD_SIZE = 2000;
 const MAX_LOOKAHEAD_REQUESTS = 200;
 
-export interface RequestSequence {
-  readonly requests: readonly (readonly Item[])[];
-  /** False if some changes are not made, because no further request was possible. */
-  readonly isWhole: boolean;
-}
-
 /**
  * Plans all requests, and applies them to the model of `work`. For each request, chooses the candidate after which the
- * fewest requests are left.
+ * fewest requests are left. `isWhole`: false if some changes are not made, because no further request was possible.
  */
-export function planRequests(work: Work): RequestSequence {
+export function planRequests(work: Work) {
   const requests: (readonly Item[])[] = [];
   const looksAhead = work.model.options.size + work.changes.size <= MAX_LOOKAHEAD_SIZE;
   // Besides its own request, a change needs at most two: one adds a placeholder, and one removes it.

@@ -22,20 +22,12 @@ export function compareGone(row: DesiredRow, wanted: WantedPlaces, { drift, conf
 type Rows = readonly DesiredRow[];
 
 /**
- * The existing options that the file does not contain. `deleted`: those that the plan deletes. `onlyThere`: all of them
- * if the plan has no base and matches options by name, otherwise none.
- */
-interface Unnamed {
-  readonly deleted: readonly ServiceOption[];
-  readonly onlyThere: readonly ServiceOption[];
-}
-
-/**
  * Decides what happens to existing options that are not in the file. With `prune`, the plan deletes those that are in
  * the base; otherwise it deletes none. If an option to be deleted has changed in the service since the base, or got
  * sub-options, it stays and a conflict is recorded. Options that are not in the base were added by others and stay.
+ * `onlyThere`: all of these options if the plan has no base and matches options by name, otherwise none.
  */
-export function compareOthers(rows: Rows, sides: Sides): Unnamed {
+export function compareOthers(rows: Rows, sides: Sides) {
   const { base, service, prune, byName, drift, groupName } = sides;
   const named = new Set(rows.flatMap(({ there }) => there?._id ?? []));
   const others = service.options.filter(({ _id }) => !named.has(_id));

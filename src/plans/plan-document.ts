@@ -116,8 +116,6 @@ export function readPlan(text: string, path: string): PlanDocument {
   throw new FileError(`${quoted} was changed after it was planned`, "Plan the file again.");
 }
 
-export type PlanExitCode = 0 | 1 | 2;
-
 export const planJsonSchema = z.object({
   version: z.literal(1),
   targeting: z.object({ _id: z.string().optional(), name: z.string().optional(), rename: z.string().optional() }),
@@ -136,7 +134,7 @@ export const planJsonSchema = z.object({
 export type PlanJson = Fixed<z.input<typeof planJsonSchema>>;
 
 /** Returns the exit code of the command `plan`: 0 without changes, 2 with changes, 1 if the plan cannot be applied. */
-export function exitCodeOf(plan: StatePlan): PlanExitCode {
+export function exitCodeOf(plan: StatePlan): 0 | 1 | 2 {
   if (!isApplicable(plan)) return 1;
   return itemCount(plan) === 0 ? 0 : 2;
 }

@@ -255,11 +255,11 @@ interface ScanJob {
   readonly contents: Pick<ContentsSource, "store" | "fresh">;
 }
 
-/** A checked option. `value` is undefined if it does not match. Not all of these are yielded. */
-type Scanned = Fetched<Step, Hit>;
-
-/** Checks which options match, in order, starting at a position. Reads Context IDs only if a condition needs them. */
-export async function* scanOptions(api: ManagementApi, job: ScanJob): AsyncGenerator<Scanned, void> {
+/**
+ * Checks which options match, in order, starting at a position. Reads Context IDs only if a condition needs them. Yields
+ * some of the options that do not match, too, without a value.
+ */
+export async function* scanOptions(api: ManagementApi, job: ScanJob): AsyncGenerator<Fetched<Step, Hit>, void> {
   const { walk, from, wanted } = job;
   const isNamed = nameTest(wanted.search);
   const fits = ({ option }: Step): boolean => isNamed(option) && (wanted.empty !== true || isEmpty(option));
