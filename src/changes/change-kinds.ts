@@ -99,7 +99,7 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
       const hasNames = input.items.some(({ currentName, parentName }) => (currentName ?? parentName) !== undefined);
       const find = await optionFinder(input.targetingId, hasNames, context);
       const plan = planUpdateOptions(input, find);
-      if (find.takenFor.length > 0) plan.facts = { ...plan.facts, takenFor: find.takenFor };
+      if (find.takenFor.length > 0) plan.note({ takenFor: find.takenFor });
       return plan;
     },
     objects: async (input) => (await planners()).planUpdateOptions(input).objects,
@@ -174,7 +174,7 @@ export function changeOf<Tool extends WriteTool>({ tool, input }: WriteCall<Tool
     async plan(context: PlanningContext): Promise<Plan> {
       const plan = await kind.plan(input, context);
       const look = await lookAt(tool, { input }, context.bytes);
-      if (look !== undefined) plan.facts = { ...plan.facts, look };
+      if (look !== undefined) plan.note({ look });
       const { notePreviousValues } = await planners();
       // `update_contexts` and `apply_plan` record the previous values while they plan.
       if (tool !== "update_contexts" && tool !== "apply_plan") await notePreviousValues(plan, context);

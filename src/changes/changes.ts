@@ -207,7 +207,7 @@ export class Changes {
     const { runId, call } = header;
     if (call.tool === "apply_plan") {
       const foreseen = weighed(plan.steps, plannedRequests(plan.steps));
-      plan.facts = { ...plan.facts, tool: call.input.plannedBy, foreseen };
+      plan.note({ tool: call.input.plannedBy, foreseen });
     }
     return this.runs.propose(runId, plan.outline(), isPlanAlone(header, plan) ? "planned" : "waiting");
   }

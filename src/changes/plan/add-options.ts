@@ -37,11 +37,7 @@ export async function planAddOptions(
   for await (const batch of rows) drafts.take(batch);
   await placeAll(plan, input, drafts, context);
   if (input.file === undefined) noteJoinedIds(plan, givenContextIds(input.items));
-  plan.facts = {
-    ...plan.facts,
-    within: input.targetingId,
-    ...(input.file !== undefined && { rows: drafts.rowCounts() }),
-  };
+  plan.note({ within: input.targetingId, ...(input.file && { rows: drafts.rowCounts() }) });
   return plan;
 }
 
@@ -177,7 +173,7 @@ const MAX_NAMED = 20;
 
 function noteObject(plan: Plan, fact: "elsewhere" | "missingIds", name: string): void {
   const { count = 0, first = [] } = plan.facts[fact] ?? {};
-  plan.facts = { ...plan.facts, [fact]: { count: count + 1, first: [...first, name].slice(0, MAX_NAMED) } };
+  plan.note({ [fact]: { count: count + 1, first: [...first, name].slice(0, MAX_NAMED) } });
 }
 
 function newSubOptions(

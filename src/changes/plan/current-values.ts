@@ -266,8 +266,7 @@ export function noteSimilarIds(plan: Plan, given: Iterable<string>, held: readon
   const near = nearContextIds([...given], held);
   if (near.length === 0) return;
   const { count = 0, first = [] } = plan.facts.nearIds ?? {};
-  const nearIds = { count: count + near.length, first: [...first, ...near].slice(0, MAX_NEAR) };
-  plan.facts = { ...plan.facts, nearIds };
+  plan.note({ nearIds: { count: count + near.length, first: [...first, ...near].slice(0, MAX_NEAR) } });
 }
 
 /**
@@ -281,20 +280,20 @@ export function noteJoinedIds(plan: Plan, given: readonly string[], held: readon
     if (known?.has(id)) continue;
     const { count = 0, first = id.slice(0, LONGEST_JOINED), separators = "" } = plan.facts.joinedIds ?? {};
     const all = separatorsIn(separators + separatorsIn(id));
-    plan.facts = { ...plan.facts, joinedIds: { count: count + 1, separators: all, first } };
+    plan.note({ joinedIds: { count: count + 1, separators: all, first } });
   }
 }
 
 const LONGEST_JOINED = 60;
 
 export function noteUnread(plan: Plan, unread: number): void {
-  if (unread > 0) plan.facts = { ...plan.facts, unread };
+  if (unread > 0) plan.note({ unread });
 }
 
 /** Records the targeting of all changed options, if it is a single one. */
 export function noteCommonTargeting(plan: Plan, targetings: readonly (string | undefined)[]): void {
   const [within, ...others] = new Set(targetings);
-  if (within !== undefined && others.length === 0) plan.facts = { ...plan.facts, within };
+  if (within !== undefined && others.length === 0) plan.note({ within });
 }
 
 const MAX_LETTERS = 300;
@@ -304,8 +303,8 @@ export async function noteTargetingFacts(plan: Plan, context: PlanningContext): 
   const { within } = plan.facts;
   if (within === undefined) return;
   const { name, optionCount } = (await optionalReads(context).targetings([within])).get(within) ?? {};
-  if (name !== undefined) plan.facts = { ...plan.facts, withinName: name.slice(0, MAX_LETTERS) };
-  if (optionCount !== undefined) plan.facts = { ...plan.facts, optionsThere: optionCount };
+  if (name !== undefined) plan.note({ withinName: name.slice(0, MAX_LETTERS) });
+  if (optionCount !== undefined) plan.note({ optionsThere: optionCount });
 }
 
 /** The maximum number of options whose previous values are read: one by one (`alone`), or from lists (`listed`). */

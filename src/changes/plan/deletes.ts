@@ -247,7 +247,7 @@ async function wantedOptions(
     else plan.fail(object, withoutNames(option, going));
   }
   const { takenFor, known } = find;
-  if (takenFor.length > 0) plan.facts = { ...plan.facts, takenFor };
+  if (takenFor.length > 0) plan.note({ takenFor });
   return { wanted, known };
 }
 

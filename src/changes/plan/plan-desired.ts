@@ -23,11 +23,11 @@ export function planDesired(changes: PlannedChanges, purpose: "start" | "show" =
   const keeps = purpose === "start";
   const { further, targeting } = changes;
   const placed = [changes, ...further].map((one) => ({ one, from: addObjects(plan, one) }));
-  if (targeting._id !== undefined && further.length === 0) plan.facts = { ...plan.facts, within: targeting._id };
+  if (targeting._id !== undefined && further.length === 0) plan.note({ within: targeting._id });
   const left = addLeft(plan, changes);
   const stale = placed.flatMap(({ one }) => one.stale.map(({ difference }) => difference));
   const isStale = stale.length > 0 || (left.length > 0 && placed.every(({ one }) => isEmpty(one)));
-  if (isStale) plan.facts = { ...plan.facts, stale: [...stale, ...left].slice(0, MAX_STALE) };
+  if (isStale) plan.note({ stale: [...stale, ...left].slice(0, MAX_STALE) });
   if (stale.length > 0) for (const { one, from } of placed) failStale(plan, one, from);
   else for (const { one, from } of placed) addChanges(plan, one, from, keeps);
   return plan;

@@ -4,7 +4,7 @@ import { placeOf } from "../../files/rows.ts";
 import type { ResolvedRun } from "../../plans/planned-undo.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
 import type { PlacedOption } from "../../reads/saved-options.ts";
-import { type Asked, ownReason, type Reason, type ReportedObject } from "../../runs/outcome.ts";
+import { ownReason, type Reason, type ReportedObject } from "../../runs/outcome.ts";
 import { LIMITS, OWN_BODY_BYTES } from "../../spec/limits.ts";
 import { bytesOf, contextIdProblem, isUlid, nameProblem, trimContextId } from "../../spec/names-and-contexts.ts";
 import type { UpdateContextsItem } from "../call.ts";
@@ -103,8 +103,8 @@ export class Plan {
     return this.objects.add(object);
   }
 
-  askedBy(asked: Asked): void {
-    this.facts = { ...this.facts, asked };
+  note(facts: RunFacts): void {
+    this.facts = { ...this.facts, ...facts };
   }
 
   fail(object: number, reason: Reason): void {

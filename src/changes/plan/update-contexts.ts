@@ -116,8 +116,8 @@ export async function planUpdateContexts(
     return [onlyNames ? input.targetingId : read?.option.targeting];
   });
   noteCommonTargeting(plan, targetings);
-  if (find.takenFor.length > 0) plan.facts = { ...plan.facts, takenFor: find.takenFor };
-  if (input.file !== undefined) plan.facts = { ...plan.facts, rows: rowCounts(given) };
+  if (find.takenFor.length > 0) plan.note({ takenFor: find.takenFor });
+  if (input.file !== undefined) plan.note({ rows: rowCounts(given) });
   return plan;
 }
 

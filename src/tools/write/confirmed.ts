@@ -73,7 +73,7 @@ async function startConfirmed(
   if (outcome.is === "expired") throw expired();
   if (outcome.is !== "changed") return reportStarted(await changes.runs.find(runId), context);
   if (!needsConfirmation(plan)) {
-    plan.askedBy("not_needed");
+    plan.note({ asked: "not_needed" });
     return reportStarted(await changes.startOrFind(header, plan), context);
   }
   const before = (await changes.runs.find(runId))?.state.facts.effect;

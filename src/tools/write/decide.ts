@@ -195,7 +195,7 @@ export async function beginPlanned(
     if (outcome.is === "done" && outcome.run !== undefined && isChangeRun(outcome.run)) return outcome.run;
     if (outcome.is === "decided") return changes.runs.lookAt(header.runId);
   }
-  plan.askedBy("not_needed");
+  plan.note({ asked: "not_needed" });
   if (services.confirm !== "off" && needsConfirmation(plan)) return undefined;
   return (await start(plan)) ?? changes.runs.lookAt(header.runId);
 }
@@ -246,7 +246,7 @@ export async function startDecided(
 ): Promise<ChangeRun | undefined> {
   const changes = changesOf(services);
   if (decision === undefined) {
-    plan.askedBy("not_needed");
+    plan.note({ asked: "not_needed" });
     return changes.startOrFind(header, plan);
   }
   const outcome = await decide(header.runId, decision, services, { looked: plannedChange(header, plan, services) });

@@ -214,6 +214,6 @@ async function declined(
 }
 
 function approvalNotNeeded(plan: Plan): Plan {
-  plan.askedBy("not_needed");
+  plan.note({ asked: "not_needed" });
   return plan;
 }
