@@ -12,7 +12,7 @@ import {
   LineCounter,
   type Pair,
   Parser,
-  type Node as YamlNode,
+  type Range,
 } from "yaml";
 import { type Spot, UnreadableFile } from "./desired.ts";
 import { type Entry, MAX_DEPTH, MAX_NODES, type Node, tooDeep, tooMany } from "./tree.ts";
@@ -181,8 +181,8 @@ class Conversion {
     return target;
   }
 
-  #spotOf(node: YamlNode): Spot {
-    return spotAt(this.#lines, node.range?.[0] ?? 0);
+  #spotOf({ range }: { readonly range?: Range | null | undefined }): Spot {
+    return spotAt(this.#lines, range?.[0] ?? 0);
   }
 }
 
