@@ -14,9 +14,9 @@ import {
   rowsOf,
   rowsOfItems,
 } from "../files/rows.ts";
+import { defined } from "../platform/fields.ts";
 import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
-import { defined } from "../platform/json.ts";
 import type { Ending } from "../runs/kind.ts";
 import { type OwnCode, ownReason, type Standing } from "../runs/outcome.ts";
 import type { RunHeader } from "../runs/store.ts";

@@ -1,9 +1,9 @@
 import type { ManagementApi } from "../api/management.ts";
 import type { OpenedFile } from "../files/rows.ts";
 import type { PlannedChanges, ResolvedRun } from "../plans/planned-undo.ts";
+import { defined } from "../platform/fields.ts";
 import { FileError } from "../platform/files.ts";
 import { type ByteSource, digestOf } from "../platform/held-folder.ts";
-import { defined } from "../platform/json.ts";
 import { messageOf } from "../platform/text.ts";
 import type { RunsContext } from "../runs/kind.ts";
 import { KindRuns, type Requested, type RunInput, type RunMarks, startOrJoin } from "../runs/kind-runs.ts";

@@ -1,5 +1,6 @@
 import * as z from "zod";
-import { defined, parseJson } from "../platform/json.ts";
+import { defined } from "../platform/fields.ts";
+import { parseJson } from "../platform/json.ts";
 import type {
   ChangedOption,
   CreatedWithoutId,

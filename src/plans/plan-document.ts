@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
 import * as z from "zod";
 import { isApiError } from "../api/errors.ts";
+import { defined } from "../platform/fields.ts";
 import { FileError, undefinedIf } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
-import { defined, type Fixed, jsonPieces, parseJson } from "../platform/json.ts";
+import { type Fixed, jsonPieces, parseJson } from "../platform/json.ts";
 import { amount } from "../platform/text.ts";
 import type { TargetingMemory } from "../runs/backend.ts";
 import { type Base, type ServiceTargeting, ulid } from "./base.ts";

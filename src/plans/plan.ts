@@ -1,6 +1,7 @@
 import * as z from "zod";
 import type { Change, KnownOption, Ref } from "../model/targeting-model.ts";
-import { defined, type Fixed } from "../platform/json.ts";
+import { defined } from "../platform/fields.ts";
+import type { Fixed } from "../platform/json.ts";
 import { baseLine, type ServiceOption, ulid } from "./base.ts";
 
 /** A value as people see it: a group by its name (null for the top level), Context IDs by their number. */

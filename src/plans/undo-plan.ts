@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { type Change, type Conflict, conflicts } from "../model/targeting-model.ts";
-import { defined, type Fixed } from "../platform/json.ts";
+import { defined } from "../platform/fields.ts";
+import type { Fixed } from "../platform/json.ts";
 import type { ChangedOption, FieldChange, OptionEffect, OptionState } from "../runs/kind.ts";
 import { LIMITS } from "../spec/limits.ts";
 import { bytesOf, nameProblem } from "../spec/names-and-contexts.ts";

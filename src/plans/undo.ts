@@ -1,5 +1,5 @@
 import { groupedBy } from "../platform/by-key.ts";
-import { defined } from "../platform/json.ts";
+import { defined } from "../platform/fields.ts";
 import type { CreatedWithoutId, Done, OptionEffect, TargetingEffect, UncertainObject } from "../runs/kind.ts";
 import { nameProblem } from "../spec/names-and-contexts.ts";
 import { digestOfContexts } from "./base.ts";

@@ -11,14 +11,6 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Returns an object without its undefined fields, as JSON has it. */
-export function defined<Fields extends object>(fields: Fields): Defined<Fields>;
-export function defined(fields: object): object {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
-}
-
-type Defined<Fields> = { [Field in keyof Fields]?: Exclude<Fields[Field], undefined> };
-
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

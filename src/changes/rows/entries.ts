@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import * as z from "zod";
 import { inputFile } from "../../files/input-file.ts";
-import { defined, type Fixed, isJsonObject, parseJson } from "../../platform/json.ts";
+import { defined } from "../../platform/fields.ts";
+import { type Fixed, isJsonObject, parseJson } from "../../platform/json.ts";
 import {
   asked,
   elsewhere,

@@ -1,6 +1,7 @@
 import type { Reading } from "../../api/management.ts";
+import { defined } from "../../platform/fields.ts";
 import { inPieces, undefinedIf } from "../../platform/files.ts";
-import { defined, parseJson } from "../../platform/json.ts";
+import { parseJson } from "../../platform/json.ts";
 import { isMissing, mapConcurrently, readOptionContents } from "../../reads/option-contents.ts";
 import type { KnownChange } from "../../runs/outcome.ts";
 import { wholeLines } from "../../runs/store.ts";
