@@ -1,6 +1,6 @@
 import { promisify } from "node:util";
 import { brotliDecompress, gunzip, inflate, inflateRaw } from "node:zlib";
-import { defined } from "../platform/fields.ts";
+import { defined } from "../platform/by-key.ts";
 import { HeldBackError } from "../runs/turn.ts";
 import type { Operation } from "../spec/routes.ts";
 

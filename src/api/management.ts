@@ -1,6 +1,6 @@
 import { setMaxListeners } from "node:events";
+import { defined } from "../platform/by-key.ts";
 import type { Clock } from "../platform/clock.ts";
-import { defined } from "../platform/fields.ts";
 import type { Fence } from "../runs/turn.ts";
 import type { BulkResult, OptionPage, OptionWithContexts, TargetingRecord } from "../spec/records.ts";
 import type { BulkOperation, RouteTable } from "../spec/routes.ts";

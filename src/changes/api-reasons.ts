@@ -1,5 +1,5 @@
 import { type ApiError, problemOf, RATE_LIMITED, type RejectionKind } from "../api/errors.ts";
-import { defined } from "../platform/fields.ts";
+import { defined } from "../platform/by-key.ts";
 import { OWN_CODES, type OwnCode, type Reason } from "../runs/outcome.ts";
 import type { ItemError } from "../spec/records.ts";
 import type { BulkOperation } from "../spec/routes.ts";

@@ -14,7 +14,7 @@ import {
   rowsOf,
   rowsOfItems,
 } from "../files/rows.ts";
-import { defined } from "../platform/fields.ts";
+import { defined } from "../platform/by-key.ts";
 import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import type { Ending } from "../runs/kind.ts";

@@ -1,7 +1,7 @@
 import type { ManagementApi } from "../api/management.ts";
 import type { OpenedFile } from "../files/rows.ts";
 import type { PlannedChanges, ResolvedRun } from "../plans/planned-undo.ts";
-import { defined } from "../platform/fields.ts";
+import { defined } from "../platform/by-key.ts";
 import { FileError } from "../platform/files.ts";
 import { type ByteSource, digestOf } from "../platform/held-folder.ts";
 import { messageOf } from "../platform/text.ts";

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { defined } from "../platform/fields.ts";
+import { defined } from "../platform/by-key.ts";
 import { parseJson } from "../platform/json.ts";
 import type {
   ChangedOption,

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import * as z from "zod";
 import { isApiError } from "../api/errors.ts";
-import { defined } from "../platform/fields.ts";
+import { defined } from "../platform/by-key.ts";
 import { FileError, undefinedIf } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import { type Fixed, jsonPieces, parseJson } from "../platform/json.ts";

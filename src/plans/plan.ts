@@ -1,6 +1,6 @@
 import * as z from "zod";
 import type { Change, KnownOption, Ref } from "../model/targeting-model.ts";
-import { defined } from "../platform/fields.ts";
+import { defined } from "../platform/by-key.ts";
 import type { Fixed } from "../platform/json.ts";
 import { baseLine, type ServiceOption, ulid } from "./base.ts";
 

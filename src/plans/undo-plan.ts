@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { type Change, type Conflict, conflicts } from "../model/targeting-model.ts";
-import { defined } from "../platform/fields.ts";
+import { defined } from "../platform/by-key.ts";
 import type { Fixed } from "../platform/json.ts";
 import type { ChangedOption, FieldChange, OptionEffect, OptionState } from "../runs/kind.ts";
 import { LIMITS } from "../spec/limits.ts";

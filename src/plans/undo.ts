@@ -1,5 +1,4 @@
-import { groupedBy } from "../platform/by-key.ts";
-import { defined } from "../platform/fields.ts";
+import { defined, groupedBy } from "../platform/by-key.ts";
 import type { CreatedWithoutId, Done, OptionEffect, TargetingEffect, UncertainObject } from "../runs/kind.ts";
 import { nameProblem } from "../spec/names-and-contexts.ts";
 import { digestOfContexts } from "./base.ts";

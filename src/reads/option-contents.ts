@@ -1,6 +1,6 @@
 import { isApiError, ListError, orError, RejectedError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
-import { defined } from "../platform/fields.ts";
+import { defined } from "../platform/by-key.ts";
 import type { ContentsStore, SeenOption } from "../runs/backend.ts";
 import { LIMITS } from "../spec/limits.ts";
 import type { OptionRecord } from "../spec/records.ts";

@@ -1,6 +1,5 @@
 import type { ManagementApi } from "../../api/management.ts";
-import { addTo } from "../../platform/by-key.ts";
-import { defined } from "../../platform/fields.ts";
+import { addTo, defined } from "../../platform/by-key.ts";
 import { findOptions, isMissing, mapConcurrently, readOptionContents } from "../../reads/option-contents.ts";
 import { emptyOptions, isLeftEmpty, readOptions } from "../../reads/option-lists.ts";
 import type { PlacedOption } from "../../reads/saved-options.ts";

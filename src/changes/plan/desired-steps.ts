@@ -21,7 +21,7 @@ import {
   positionOf,
 } from "../../plans/plan.ts";
 import type { PlannedChanges } from "../../plans/planned-undo.ts";
-import { defined } from "../../platform/fields.ts";
+import { defined } from "../../platform/by-key.ts";
 import { ownReason } from "../../runs/outcome.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { OptionChanges } from "../../spec/records.ts";

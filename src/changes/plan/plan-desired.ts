@@ -1,7 +1,6 @@
 import { type ChangeItem, createdIn, type ParentRef, type PlanItem, renamedIn } from "../../plans/plan.ts";
 import type { PlannedChanges } from "../../plans/planned-undo.ts";
-import { groupedBy } from "../../platform/by-key.ts";
-import { defined } from "../../platform/fields.ts";
+import { defined, groupedBy } from "../../platform/by-key.ts";
 import type { PlacedOption } from "../../reads/saved-options.ts";
 import { type KnownChange, type OptionPosition, ownReason, type ReportedObject } from "../../runs/outcome.ts";
 import type { PlannedRequest, StaleField } from "../rows/entries.ts";

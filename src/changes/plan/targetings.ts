@@ -1,4 +1,4 @@
-import { defined } from "../../platform/fields.ts";
+import { defined } from "../../platform/by-key.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import type { OptionChanges, OptionRecord } from "../../spec/records.ts";

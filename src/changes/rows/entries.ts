@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import * as z from "zod";
 import { inputFile } from "../../files/input-file.ts";
-import { defined } from "../../platform/fields.ts";
+import { defined } from "../../platform/by-key.ts";
 import { type Fixed, isJsonObject, parseJson } from "../../platform/json.ts";
 import {
   asked,

@@ -1,5 +1,5 @@
 import { isApiError, orError } from "../../api/errors.ts";
-import { defined } from "../../platform/fields.ts";
+import { defined } from "../../platform/by-key.ts";
 import type { OptionList } from "../../reads/pages.ts";
 import { ownReason, type Reason, type StopCause } from "../../runs/outcome.ts";
 import type { Turn } from "../../runs/turn.ts";

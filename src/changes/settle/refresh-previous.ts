@@ -1,5 +1,5 @@
 import type { Reading } from "../../api/management.ts";
-import { defined } from "../../platform/fields.ts";
+import { defined } from "../../platform/by-key.ts";
 import { inPieces, undefinedIf } from "../../platform/files.ts";
 import { parseJson } from "../../platform/json.ts";
 import { isMissing, mapConcurrently, readOptionContents } from "../../reads/option-contents.ts";

@@ -1,7 +1,7 @@
 import { retryAfterIn } from "../../api/answers.ts";
 import { type ApiError, BusyError, isApiError, orError, RATE_LIMITED } from "../../api/errors.ts";
 import type { BulkAnswer } from "../../api/management.ts";
-import { defined } from "../../platform/fields.ts";
+import { defined } from "../../platform/by-key.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import { HeldBackError, type Intent, LeaseLostError, requestFence, type Turn } from "../../runs/turn.ts";
 import { isUlid, ulidTime } from "../../spec/names-and-contexts.ts";

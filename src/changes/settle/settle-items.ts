@@ -1,5 +1,5 @@
 import { isApiError, orError } from "../../api/errors.ts";
-import { defined } from "../../platform/fields.ts";
+import { defined } from "../../platform/by-key.ts";
 import { type OptionNames, optionNamesOnce } from "../../reads/option-lists.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import type { BulkResult } from "../../spec/records.ts";

@@ -1,4 +1,4 @@
-import { defined } from "../../platform/fields.ts";
+import { defined } from "../../platform/by-key.ts";
 import { ownReason, type Reason } from "../../runs/outcome.ts";
 import type { ContextChanges } from "../../spec/records.ts";
 import { type Step, targetOf } from "../rows/entries.ts";
