@@ -6,6 +6,7 @@ import {
   issuer,
   key,
   oneOf,
+  onOff,
   optional,
   path,
   proxyAddress,
@@ -17,7 +18,6 @@ import {
   shared,
   someOf,
   text,
-  toggle,
   wholeNumber,
 } from "./value-types.ts";
 
@@ -58,7 +58,7 @@ export const SETTINGS = {
     ["targeting", "events"] as const,
     "tools that are offered",
   ),
-  readOnly: setting("TARGETING_MCP_READ_ONLY", toggle, false, "offers no tools that change an API", "off"),
+  readOnly: onOff("TARGETING_MCP_READ_ONLY", false, "offers no tools that change an API"),
   confirm: optional(
     "TARGETING_MCP_CONFIRM",
     oneOf("ask", "strict", "off"),
@@ -71,12 +71,10 @@ export const SETTINGS = {
     "auto",
     "web page for approvals. auto: if a browser can be opened; on: always; off: never",
   ),
-  trustViews: setting(
+  trustViews: onOff(
     "TARGETING_MCP_TRUST_VIEWS",
-    toggle,
     false,
     "accepts approvals in a view of the host even if TARGETING_MCP_CONFIRM is strict",
-    "off",
   ),
   allowedTargetings: optional(
     "TARGETING_MCP_ALLOWED_TARGETINGS",
@@ -177,26 +175,14 @@ export const SETTINGS = {
     10,
     "maximum connections of a process to the store",
   ),
-  drive: setting(
-    "TARGETING_MCP_DRIVE",
-    toggle,
-    true,
-    "whether this process executes runs; off: only workers do (needs a store)",
-    "on",
-  ),
+  drive: onOff("TARGETING_MCP_DRIVE", true, "whether this process executes runs; off: only workers do (needs a store)"),
   parallelProjects: setting(
     "TARGETING_MCP_PARALLEL_PROJECTS",
     wholeNumber(1, 10_000),
     50,
     "maximum projects that a process writes to at once (needs a store)",
   ),
-  sessions: setting(
-    "TARGETING_MCP_SESSIONS",
-    toggle,
-    false,
-    "over HTTP: sessions for clients of the 2025 protocol",
-    "off",
-  ),
+  sessions: onOff("TARGETING_MCP_SESSIONS", false, "over HTTP: sessions for clients of the 2025 protocol"),
   sealKey: key(
     "TARGETING_MCP_SEAL_KEY",
     "key that signs confirmations; servers that share no state folder or database need the same key",
@@ -234,12 +220,10 @@ export const SETTINGS = {
   ),
   oauthClientSecret: key("TARGETING_MCP_OAUTH_CLIENT_SECRET", "password of the OAuth client", text),
   approvalWebhook: key("TARGETING_MCP_APPROVAL_WEBHOOK", "address that gets a POST for each run to approve", text),
-  ownKeys: setting(
+  ownKeys: onOff(
     "TARGETING_MCP_OWN_KEYS",
-    toggle,
     false,
     "callers send their own keys in `x-targeting-api-key` and `x-event-app-key`",
-    "off",
   ),
   publicUrl: optional(
     "TARGETING_MCP_PUBLIC_URL",
@@ -260,7 +244,7 @@ export const SETTINGS = {
     64,
     "over HTTP: maximum requests at a time, half of it for one caller; others get 503",
   ),
-  metrics: setting("TARGETING_MCP_METRICS", toggle, false, "serves Prometheus metrics at `/metrics`", "off"),
+  metrics: onOff("TARGETING_MCP_METRICS", false, "serves Prometheus metrics at `/metrics`"),
   logLevel: setting(
     "TARGETING_MCP_LOG_LEVEL",
     oneOf("debug", "info", "warn", "error", "silent"),

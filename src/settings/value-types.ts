@@ -165,6 +165,10 @@ export function setting<Value, Fallback extends Value | undefined>(
   return { variable, flag, secret: false, form, fallback, otherwise, meaning };
 }
 
+export function onOff(variable: string, fallback: boolean, meaning: string): Setting<boolean, boolean> {
+  return setting(variable, toggle, fallback, meaning, fallback ? "on" : "off");
+}
+
 export function optional<Value>(
   variable: string,
   form: Form<Value>,
