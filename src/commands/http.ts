@@ -84,24 +84,9 @@ export async function runHttp(line: CommandLine): Promise<number> {
 }
 
 /** Creates the HTTP server. When the port is open, `listensAt` must be called with the address. */
-async function serverOf(
-  {
-    settings,
-    access,
-    accessOfNow,
-    tokens,
-    all,
-    input,
-    log,
-    seals,
-    observer,
-    stopping: { signal: stopping },
-    backend,
-    figures,
-  }: Started,
-  host: string,
-  port: number,
-) {
+async function serverOf(started: Started, host: string, port: number) {
+  const { settings, access, accessOfNow, tokens, all, input, log, seals, observer, backend, figures } = started;
+  const { signal: stopping } = started.stopping;
   const calls = callsUnderWay();
   const publicUrl = settings.http.publicUrl ?? originOf(host, port) + MCP_PATH;
   const addresses = [SETTINGS.targetingApiUrl, SETTINGS.eventApiUrl].map((one) => settingText(one, input)?.text ?? "");

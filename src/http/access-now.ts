@@ -66,12 +66,9 @@ interface Knowing {
  * caller who logs in through the authorization server, these are the rights in the last tokens that the caller has
  * sent.
  */
-export function rightsNow({
-  settings: { http },
-  access,
-  servedTokens,
-  tokens,
-}: Knowing): (caller: string) => Promise<CallerRights> {
+export function rightsNow(known: Knowing): (caller: string) => Promise<CallerRights> {
+  const { access, servedTokens, tokens } = known;
+  const { http } = known.settings;
   return async (owner) => {
     const name = callerName(owner);
     if (access().isUnreadable) return gone("the access file of this server cannot be read, so all callers are refused");

@@ -53,12 +53,8 @@ export interface AuthOptions {
   readonly resourceMetadataUrl?: string | undefined;
 }
 
-export function requiresAuthentication({
-  access,
-  jwt,
-  ownKeys,
-}: Pick<AuthOptions, "access" | "jwt" | "ownKeys">): boolean {
-  return access.tokens.some(callsTools) || jwt !== undefined || ownKeys;
+export function requiresAuthentication(options: Pick<AuthOptions, "access" | "jwt" | "ownKeys">): boolean {
+  return options.access.tokens.some(callsTools) || options.jwt !== undefined || options.ownKeys;
 }
 
 /** Authenticates callers by tokens and, if allowed, by their own keys. Credentials are not stored. */

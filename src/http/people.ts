@@ -55,15 +55,8 @@ interface ApproverAccess {
   readonly personOf: (caller: string) => string;
 }
 
-function approversWithLogin({
-  settings,
-  access,
-  all,
-  address,
-  key,
-  endedSessions,
-  stopping,
-}: PeopleParts): ApproverAccess {
+function approversWithLogin(parts: PeopleParts): ApproverAccess {
+  const { settings, access, all, address, key, endedSessions, stopping } = parts;
   const { log } = all.of(undefined);
   const of: ApproversOf = { settings, access, all };
   const page = once(async () => {

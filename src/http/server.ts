@@ -154,13 +154,8 @@ function mcpRoute(options: HttpOptions) {
   };
 }
 
-function serving({
-  log,
-  authenticate,
-  createServer: makeServer,
-  sessions: hasSessions,
-  resourceMetadataUrl,
-}: HttpOptions) {
+function serving(options: HttpOptions) {
+  const { log, authenticate, createServer: makeServer, resourceMetadataUrl } = options;
   const serverOf = new WeakMap<Request, (era: Era) => McpServer>();
   const onerror = (error: Error): void => log.debug("a message could not be handled", { error });
   const handler = createMcpHandler(
@@ -171,7 +166,7 @@ function serving({
     },
     { maxSubscriptions: MAX_SUBSCRIPTIONS, onerror },
   );
-  const sessions = hasSessions ? httpSessions(onerror) : undefined;
+  const sessions = options.sessions ? httpSessions(onerror) : undefined;
   const subscriptions = once(async () => {
     const { runSubscriptions } = await import("./subscriptions.ts");
     return runSubscriptions(systemClock);

@@ -175,11 +175,8 @@ const PNG =
 const ICONS: Icon[] = [{ src: `data:image/png;base64,${PNG}`, mimeType: "image/png", sizes: ["48x48"] }];
 
 /** Returns the instructions, about listed tools. Some hosts show only 500 characters, which are complete. */
-export function instructions({
-  environment,
-  tools,
-  hidden = new Map(),
-}: Pick<ServerParts, "environment" | "tools" | "hidden">): string {
+export function instructions(parts: Pick<ServerParts, "environment" | "tools" | "hidden">): string {
+  const { environment, tools, hidden = new Map() } = parts;
   const names = new Set(tools.map(({ tool }) => tool.name));
   const has = (name: string): boolean => names.has(name);
   const where =
@@ -210,7 +207,7 @@ export function instructions({
     ? "An item with outcome unknown was sent, but its result is not known yet: resume_run sends it again and finds out, making " +
       "nothing twice (events that may be recorded are not sent again). "
     : "";
-  const parts = [
+  const paragraphs = [
     first,
     writes
       ? "A tool that writes answers with a run: status, counts, failures grouped by reason, and what changed. " +
@@ -225,7 +222,7 @@ export function instructions({
     has("inspect_events") &&
       "There is a sandbox: inspect_events shows which events arrived there, and the result of each.",
   ];
-  return parts.filter((part) => part !== false).join("\n\n");
+  return paragraphs.filter((part) => part !== false).join("\n\n");
 }
 
 function limitsOf(hidden: ReadonlyMap<string, Hidden>): readonly string[] {

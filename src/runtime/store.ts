@@ -13,12 +13,8 @@ const WAIT_MS = 30_000;
 const AGAIN_MS = 500;
 
 /** Returns the store that the settings name. Does not yet connect or open files. */
-export async function backendOf({
-  stateDir,
-  keep,
-  share,
-  store,
-}: Pick<Settings, "stateDir" | "keep" | "share" | "store">): Promise<Backend> {
+export async function backendOf(settings: Settings): Promise<Backend> {
+  const { stateDir, keep, share, store } = settings;
   const kept = { ...keep, bytes: share.bytes };
   if (store === undefined) return withShares(fileBackend({ stateDir, clock: systemClock, keep: kept }), share);
   const { postgresBackend } = await import("../runs/postgres/backend.ts");
