@@ -99,7 +99,7 @@ export function someOf<Word extends string>(...words: readonly Word[]): Form<rea
   return {
     words: `a comma list of ${words.join(", ")}`,
     read(given) {
-      const parts = commaList.read(given) ?? [];
+      const parts = listedIn(given, ",");
       const known = words.filter((word) => parts.includes(word));
       return known.length > 0 && parts.every((part) => known.some((word) => word === part)) ? known : undefined;
     },
@@ -108,12 +108,16 @@ export function someOf<Word extends string>(...words: readonly Word[]): Form<rea
 
 export const commaList: Form<readonly string[]> = {
   words: "a comma list",
-  read: (given) =>
-    given
-      .split(",")
-      .map((part) => part.trim())
-      .filter((part) => part !== ""),
+  read: (given) => listedIn(given, ","),
 };
+
+/** Returns the parts of a list without outer spaces. Omits empty ones. */
+function listedIn(given: string, separator: string): readonly string[] {
+  return given
+    .split(separator)
+    .map((part) => part.trim())
+    .filter((part) => part !== "");
+}
 
 export const path: Form<string> = { words: "a path", read: (given) => resolve(given) };
 
@@ -128,11 +132,7 @@ export const seed: Form<SandboxSeed> = {
 /** A list of folders, separated as in PATH. Relative paths are made absolute. */
 export const folders: Form<readonly string[]> = {
   words: 'folders separated by ":" (";" on Windows)',
-  read: (given) =>
-    given
-      .split(delimiter)
-      .filter((part) => part.trim() !== "")
-      .map((part) => resolve(part.trim())),
+  read: (given) => listedIn(given, delimiter).map((part) => resolve(part)),
 };
 
 /** A setting of this program. Its flag, documentation and manifests are generated from this object. */
