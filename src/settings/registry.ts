@@ -58,7 +58,7 @@ export const SETTINGS = {
     ["targeting", "events"] as const,
     "tools that are offered",
   ),
-  readOnly: onOff("TARGETING_MCP_READ_ONLY", false, "offers no tools that change an API"),
+  readOnly: onOff("TARGETING_MCP_READ_ONLY", "offers no tools that change an API"),
   confirm: optional(
     "TARGETING_MCP_CONFIRM",
     oneOf("ask", "strict", "off"),
@@ -73,7 +73,6 @@ export const SETTINGS = {
   ),
   trustViews: onOff(
     "TARGETING_MCP_TRUST_VIEWS",
-    false,
     "accepts approvals in a view of the host even if TARGETING_MCP_CONFIRM is strict",
   ),
   allowedTargetings: optional(
@@ -175,14 +174,14 @@ export const SETTINGS = {
     10,
     "maximum connections of a process to the store",
   ),
-  drive: onOff("TARGETING_MCP_DRIVE", true, "whether this process executes runs; off: only workers do (needs a store)"),
+  drive: onOff("TARGETING_MCP_DRIVE", "whether this process executes runs; off: only workers do (needs a store)", true),
   parallelProjects: setting(
     "TARGETING_MCP_PARALLEL_PROJECTS",
     wholeNumber(1, 10_000),
     50,
     "maximum projects that a process writes to at once (needs a store)",
   ),
-  sessions: onOff("TARGETING_MCP_SESSIONS", false, "over HTTP: sessions for clients of the 2025 protocol"),
+  sessions: onOff("TARGETING_MCP_SESSIONS", "over HTTP: sessions for clients of the 2025 protocol"),
   sealKey: key(
     "TARGETING_MCP_SEAL_KEY",
     "key that signs confirmations; servers that share no state folder or database need the same key",
@@ -222,7 +221,6 @@ export const SETTINGS = {
   approvalWebhook: key("TARGETING_MCP_APPROVAL_WEBHOOK", "address that gets a POST for each run to approve", text),
   ownKeys: onOff(
     "TARGETING_MCP_OWN_KEYS",
-    false,
     "callers send their own keys in `x-targeting-api-key` and `x-event-app-key`",
   ),
   publicUrl: optional(
@@ -244,7 +242,7 @@ export const SETTINGS = {
     64,
     "over HTTP: maximum requests at a time, half of it for one caller; others get 503",
   ),
-  metrics: onOff("TARGETING_MCP_METRICS", false, "serves Prometheus metrics at `/metrics`"),
+  metrics: onOff("TARGETING_MCP_METRICS", "serves Prometheus metrics at `/metrics`"),
   logLevel: setting(
     "TARGETING_MCP_LOG_LEVEL",
     oneOf("debug", "info", "warn", "error", "silent"),

@@ -165,7 +165,7 @@ export function setting<Value, Fallback extends Value | undefined>(
   return { variable, flag, secret: false, form, fallback, otherwise, meaning };
 }
 
-export function onOff(variable: string, fallback: boolean, meaning: string): Setting<boolean, boolean> {
+export function onOff(variable: string, meaning: string, fallback = false): Setting<boolean, boolean> {
   return setting(variable, toggle, fallback, meaning, fallback ? "on" : "off");
 }
 
