@@ -1,3 +1,4 @@
+import { defined } from "../platform/by-key.ts";
 import { isJsonObject } from "../platform/json.ts";
 import {
   type Counts,
@@ -394,18 +395,13 @@ function aboutOf(
     // Objects that were already gone when their deletion was sent again count as deleted: an undo restores them, too.
     ...("created" in did && { did: { ...did, deleted: did.deleted + gone } }),
     ...(inside.items > 0 && { inside: { items: inside.items, succeeded: inside.succeeded } }),
-    ...(only !== undefined && { only: only.slice(0, MAX_NAME_CHARACTERS) }),
-    ...(to !== undefined && { to: to.slice(0, MAX_NAME_CHARACTERS) }),
-    ...(client !== undefined && { client }),
-    ...(person !== undefined && { person }),
-    ...(fileName !== undefined && { fileName }),
+    ...defined({ only: only?.slice(0, MAX_NAME_CHARACTERS), to: to?.slice(0, MAX_NAME_CHARACTERS) }),
+    ...defined({ client, person, fileName }),
     ...(state.facts?.rows !== undefined && state.facts.rows.merged > 0 && { mergesRows: true }),
-    ...(plannedBy !== undefined && { plannedBy }),
-    ...(undoes !== undefined && { undoes }),
+    ...defined({ plannedBy, undoes }),
     ...kindsAndNames(state),
-    ...(how !== undefined && { how }),
-    ...(state.facts?.decided !== undefined && { beganAt: state.facts.decided.at }),
-    ...(state.facts?.withinName !== undefined && { within: state.facts.withinName.slice(0, MAX_NAME_CHARACTERS) }),
+    ...defined({ how, beganAt: state.facts?.decided?.at }),
+    ...defined({ within: state.facts?.withinName?.slice(0, MAX_NAME_CHARACTERS) }),
     ...decisionIn(state),
     ...(state.stopped?.reason?.code === "NOT_DECIDED" && { isExpired: true as const }),
     ...(state.endedAt !== undefined && { endedAt: state.endedAt }),
