@@ -294,6 +294,7 @@ function driverOf(
     ...{ state, signal, record, lease, flush, intend, mayAnnounce, mayLeave, progress },
     onExisting: changeOf(header.call).onExisting,
     compareAt: Number.NEGATIVE_INFINITY,
+    lostCreates: "before",
     changedSince: async (isFull) => {
       // Imported only when needed, because most runs end before their first comparison is due.
       const { changedSince } = await import("./settle/changed-since.ts");

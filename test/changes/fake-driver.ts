@@ -56,6 +56,7 @@ export function fakeDriver(entries: readonly JournalEntry[], given: Given = {}) 
     mayLeave: async () => !stop.signal.aborted,
     lease: permitWithoutLease(time),
     compareAt: Number.POSITIVE_INFINITY,
+    lostCreates: undefined,
     changedSince: async () => undefined,
     connect: async () => {},
     send: async (operation, steps) => {

@@ -110,6 +110,23 @@ describe("whose an option is whose name is met again after a lost answer", () =>
     expect(outcomes).toEqual(["failed", "succeeded"]);
   });
 
+  test.each([[[{ name: "New" }, { name: "Other" }]], [[{ name: "New", contexts: ["a"] }]], [[{ name: "New" }]]])(
+    "what others rename before the request is sent again is not created twice: %j",
+    async (items) => {
+      const outcomes = await outcomesOf(add(...items), {
+        faults: [{ on: 0, fault: lost("whole") }],
+        others: [
+          {
+            on: 0,
+            moment: "after",
+            write: { by: "console", what: "renameNewest", from: "New", name: "Renamed" },
+          },
+        ],
+      });
+      expect(outcomes).toEqual(items.map(({ name }) => (name === "New" ? "unknown" : "succeeded")));
+    },
+  );
+
   test("it is not told where the resent request made the others", async () => {
     const faults = [{ on: 0, fault: lost("none") }];
     const outcomes = await outcomesOf(add({ name: "New" }, { name: "Other" }), { faults, others: rival("New") });

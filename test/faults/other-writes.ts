@@ -40,6 +40,7 @@ export function randomWrite(random: Random, project: Project, call: WriteCall): 
     () => api({ operation: "deleteOptions", items: [option] }),
     () => ({ by: "console", what: "createOption", targeting, name }),
     () => ({ by: "console", what: "renameOption", id: option, name }),
+    () => ({ by: "console", what: "renameNewest", from: name, name: `${name} 2` }),
     () => ({ by: "console", what: "changeContexts", id: option, add: contexts, remove: someContexts(random, 3) }),
     () => ({ by: "console", what: "deleteOption", id: option }),
     () => ({ by: "console", what: "createTargeting", name: targetingName }),

@@ -17,6 +17,8 @@ export type OtherWrite =
       readonly name: string;
     }
   | { readonly by: "console"; readonly what: "deleteOption"; readonly id: string }
+  /** Renames the newest option with a name, for example one that the run has just created. */
+  | { readonly by: "console"; readonly what: "renameNewest"; readonly from: string; readonly name: string }
   | {
       readonly by: "console";
       readonly what: "changeContexts";
@@ -50,6 +52,11 @@ export function writeAsOther(project: Project, limits: StoredLimits, write: Othe
     case "renameOption":
       if (option !== undefined) project.renameOption("other", option, write.name);
       return;
+    case "renameNewest": {
+      const newest = [...project.options.values()].findLast(({ name }) => name === write.from);
+      if (newest !== undefined) project.renameOption("other", newest, write.name);
+      return;
+    }
     case "changeContexts":
       // Even the console does not leave a group empty: the service has no such groups.
       if (option !== undefined && !option.isGroup) project.changeContexts("other", option, write);

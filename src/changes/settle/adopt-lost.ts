@@ -5,16 +5,18 @@ import { type OptionList, readList } from "../../reads/pages.ts";
 import { ownReason } from "../../runs/outcome.ts";
 import type { OptionRecord } from "../../spec/records.ts";
 import type { StepChange, StepOf } from "../rows/entries.ts";
-import { type ChangeDriver, isNewer, orderOf, orUndefined, readServiceClock } from "./evidence.ts";
-import { type InDoubtNameConflict, isAsSent, orNone, reconcileCreates } from "./reconcile.ts";
+import { type ChangeDriver, isNewer, type LostCreates, orderOf, orUndefined, readServiceClock } from "./evidence.ts";
+import { existingIds, type InDoubtNameConflict, isAsSent, orNone, reconcileCreates } from "./reconcile.ts";
 
 /**
- * When a run is resumed: finds creates that an unanswered request has applied, or probably has, although some of their
- * options are missing now. Other writers may have renamed or deleted these options, so they must not be created a
- * second time. (A request that adds options applies all valid items or none: management-api 4.1.) Returns how these
- * creates end. All other creates are sent again. The caller must have the write lock.
+ * Finds creates that an unanswered request has applied, or probably has, although some of their options are missing now.
+ * Other writers may have renamed or deleted these options, so they must not be created a second time. (A request that
+ * adds options applies all valid items or none: management-api 4.1.) Returns how these creates end. All other creates
+ * are sent again. If the answer was lost in this process ("now"), that was a moment ago. A missing option then counts as
+ * renamed only if there is a new option with its content: otherwise the service has probably refused it, and sending it
+ * again shows why. The caller must have the write lock.
  */
-export async function adoptLostCreates(driver: ChangeDriver): Promise<readonly StepChange[]> {
+export async function adoptLostCreates(driver: ChangeDriver, lost: LostCreates): Promise<readonly StepChange[]> {
   recallClock(driver);
   const requests = new Map<number | undefined, AddStep[]>();
   for (const id of driver.state.inDoubt()) {
@@ -37,12 +39,12 @@ export async function adoptLostCreates(driver: ChangeDriver): Promise<readonly S
     // In a request with groups, a missing item may be missing because the service refused it.
     const hasGroups = steps.some(({ objects }) => objects.length > 1);
     const done = hasGroups ? [] : await createdWith(driver, { there, missing }, namesIn);
-    if (done.length > 0) {
+    if (done.length > 0 && lost === "before") {
       changes.push(...done, ...areGone(missing));
       continue;
     }
-    const renamed = await renamedSince(driver, missing);
-    if (renamed.length > 0) changes.push(...areGone(missing, renamed));
+    const renamed = await renamedSince(driver, missing, new Set(there.flatMap(({ reason }) => existingIds(reason))));
+    if (renamed.length > 0) changes.push(...done, ...areGone(missing, renamed));
   }
   return changes;
 }
@@ -84,11 +86,16 @@ const MAX_RENAMED = 50;
 /**
  * Returns the IDs of options that an unanswered request has probably created and that others have renamed since. They
  * are newer than the request and have the content of one of the `steps`. New options without content prove little. They
- * are returned only if no step has content, and if there are at least as many of them as steps.
+ * are returned only if no step has content, and if there are at least as many of them as steps. `named`: the IDs of
+ * options with the name of another item of the request.
  */
-async function renamedSince(driver: ChangeDriver, steps: readonly AddStep[]): Promise<readonly string[]> {
+async function renamedSince(
+  driver: ChangeDriver,
+  steps: readonly AddStep[],
+  named: ReadonlySet<string>,
+): Promise<readonly string[]> {
   const { api, signal, state } = driver;
-  const own = new Set(Array.from({ length: state.objects.length }, (_, object) => state.idOf(object)));
+  const own = new Set([...named, ...Array.from({ length: state.objects.length }, (_, object) => state.idOf(object))]);
   const places = new Map<string, OptionList>();
   for (const step of steps) {
     const [targetingId = "", parent] = [state.boundId(step, "targeting"), state.boundId(step, "parent")];

@@ -170,8 +170,8 @@ interface Writers {
 }
 
 /**
- * Ends the steps whose objects others have changed. Returns whether there were any. Also notes which changes of the run
- * others have already made.
+ * Ends the steps whose objects others have changed, and the creates whose lost request has applied them. Returns whether
+ * there were any. Also notes which changes of the run others have already made.
  */
 async function endChangedSteps(driver: ChangeDriver, { epoch }: Turn, writers: Writers): Promise<boolean> {
   const { clock } = driver;
@@ -181,10 +181,10 @@ async function endChangedSteps(driver: ChangeDriver, { epoch }: Turn, writers: W
   if (writers.epoch === undefined) writers.haveChanged = isDue;
   else writers.haveChanged ||= epoch > writers.epoch + 1n;
   writers.epoch = epoch;
-  if (!isDue) return false;
-  const isResumed = driver.compareAt === Number.NEGATIVE_INFINITY;
-  const adopted = isResumed && driver.state.inDoubt().size > 0 ? await adoptLost(driver) : [];
+  const adopted = await adoptLost(driver);
   if (adopted.length > 0) driver.change(adopted);
+  if (!isDue) return adopted.length > 0;
+  const isResumed = driver.compareAt === Number.NEGATIVE_INFINITY;
   const compared = await driver.changedSince(isResumed || writers.haveChanged);
   writers.haveChanged = false;
   const now = clock.monotonic();
@@ -196,9 +196,12 @@ async function endChangedSteps(driver: ChangeDriver, { epoch }: Turn, writers: W
 }
 
 async function adoptLost(driver: ChangeDriver): Promise<readonly StepChange[]> {
-  // Imported only when needed, because few runs are resumed with steps in doubt.
+  const { lostCreates } = driver;
+  driver.lostCreates = undefined;
+  if (lostCreates === undefined || driver.state.inDoubt().size === 0) return [];
+  // Imported only when needed, because few answers are lost.
   const { adoptLostCreates } = await import("./adopt-lost.ts");
-  return adoptLostCreates(driver);
+  return adoptLostCreates(driver, lostCreates);
 }
 
 /** Waits for `sending`. Returns "stopped" if the run is stopped while it waits for the write lock. */

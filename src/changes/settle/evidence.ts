@@ -40,6 +40,8 @@ export interface Comparison {
   readonly amended: readonly AmendedObject[];
 }
 
+export type LostCreates = "now" | "before";
+
 export interface ChangeDriver
   extends Pick<
     Execution,
@@ -65,6 +67,11 @@ export interface ChangeDriver
    * others may have changed the objects meanwhile.
    */
   compareAt: number;
+  /**
+   * Set while `adoptLostCreates` must be called before the next request: an answer about new options was lost, in this
+   * process ("now") or in an earlier one, whose run this process resumes ("before").
+   */
+  lostCreates: LostCreates | undefined;
   /** Calls the function `changedSince` of `changed-since.ts` for this run. */
   changedSince(isFull: boolean): Promise<Comparison | undefined>;
 }

@@ -57,7 +57,7 @@ export async function sendBatch(driver: ChangeDriver, sending: Sending, turn: Tu
   const batches = [...sending.batches];
   for (let batch = batches.shift(); batch !== undefined; batch = batches.shift()) {
     if (!driver.mayAnnounce()) return GOES_ON;
-    if (driver.clock.monotonic() >= driver.compareAt) {
+    if (driver.clock.monotonic() >= driver.compareAt || driver.lostCreates !== undefined) {
       sending.batches = [batch, ...batches];
       return TURN_LOST;
     }
@@ -348,6 +348,7 @@ export async function handleError(driver: ChangeDriver, batch: Batch, error: Api
       return resend(backoff(driver, failures), { failures });
     case "ambiguous":
       driver.change(steps.map((step) => ({ step: step.id, to: "suspect" })));
+      if (first.operation === "addOptions") driver.lostCreates = "now";
       return resend(backoff(driver, failures), { failures });
     case "rejected":
       if (endsTheRun(error)) {
