@@ -165,8 +165,8 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     await this.#withLease(free, runId, async (found, lease) => {
       await store.stops.forget(runId, await store.stops.asked(runId));
       const lost = this.#asLeft(found.state);
-      if (restingStatus(found.state) !== "interrupted") return;
-      await this.#end(found, CANCELLED, lease, lost);
+      if (restingStatus(found.state) === "interrupted") await this.#end(found, CANCELLED, lease, lost);
+      else if (isAtRest(found.record.status)) return;
       await this.#bringToRest(found, lease);
       this.#noteRest(found);
     });
@@ -201,7 +201,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
 
   async recoverOrphans(isDrivenHere: (runId: string) => boolean): Promise<void> {
     for (const runId of await this.#of.store.list({ unfinished: "all" })) {
-      if (!isDrivenHere(runId)) await undefinedIfUnreadable(this.#tidy(runId));
+      if (!isDrivenHere(runId)) await undefinedIfUnreadable(this.settle(runId));
     }
   }
 
@@ -209,7 +209,8 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     this.#ending.abort();
   }
 
-  async #tidy(runId: string): Promise<void> {
+  /** Brings the record of a run to rest, if the process that executed it ended before it could. */
+  async settle(runId: string): Promise<void> {
     const { store } = this.#of;
     const record = await store.record(runId);
     if (record === undefined || isAtRest(record.status)) return;

@@ -294,6 +294,10 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return (await this.#kept.withdraw(runId, ending)) ? this.#kept.find(runId) : undefined;
   }
 
+  settle(runId: string): Promise<void> {
+    return this.#driven.has(runId) ? Promise.resolve() : this.#kept.settle(runId);
+  }
+
   /** Removes a dry run that was not applied yet. Returns false if there is none. */
   async removeDryRun(runId: string): Promise<boolean> {
     const { store } = this.#context;

@@ -30,6 +30,7 @@ interface AnyKindRuns {
   claim(stored: StoredRun): Promise<Run | undefined>;
   cancel(runId: string): Promise<Run | undefined>;
   withdraw(runId: string, ending?: Ending): Promise<Run | undefined>;
+  settle(runId: string): Promise<void>;
   stopAll(): Promise<void>;
   recoverOrphans(): Promise<void>;
 }
@@ -150,6 +151,11 @@ export class Runs {
   /** Cancels a run in any process. After that, only requests already announced in the journal are sent. */
   async cancel(runId: string): Promise<Run | undefined> {
     return (await this.#kindOf(runId))?.cancel(runId);
+  }
+
+  /** Brings the record of a run to rest, if the process that executed it ended before it could. */
+  async settle(runId: string): Promise<void> {
+    await (await this.#kindOf(runId))?.settle(runId);
   }
 
   async withdraw(runId: string, ending?: Ending): Promise<Run | undefined> {

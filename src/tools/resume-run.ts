@@ -77,9 +77,12 @@ async function resumeChange(
   const counts = run.state.counts();
   const left = counts.pending + counts.notApplied + counts.unknown + counts.failed;
   // If the server stopped after the service's last answer, there is nothing left to send. But the end of the run must
-  // still be recorded.
+  // still be recorded: in the journal, or, if that was done, in the run's record.
   const open = left > 0 || run.status() === "interrupted";
-  if (!open) return reportRun(run, context, [], { notes: usedBeforeNote(run) });
+  if (!open) {
+    await context.runs.settle(run.header.runId);
+    return reportRun(run, context, [], { notes: usedBeforeNote(run) });
+  }
   const goOn: ResumeWith = async (decision) => {
     const { approved, resumed } = await resumedBy(run, decision, context);
     // If no new approval was needed, the report shows the earlier one.

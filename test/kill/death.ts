@@ -7,7 +7,7 @@ import * as z from "zod";
 import { toolCall } from "../support/server-process.ts";
 import { answer, type Report, runOf, type Server, started, tool } from "./deadly-server.ts";
 import { type DeadlyRequest, openGate } from "./gate.ts";
-import { runsIn, sendsIn } from "./journals.ts";
+import { runsIn, sendsIn, storedStatus } from "./journals.ts";
 import type { Prepared, Scenario } from "./scenarios.ts";
 import { startService } from "./service.ts";
 
@@ -88,6 +88,8 @@ export async function dieAndResume(scenario: Scenario, death: Death): Promise<bo
   const sent = gate.writes();
   const again = await tool(next, "resume_run", { runId: resumed.runId });
   expect({ ...again, sent: gate.writes() }).toMatchObject({ status: "succeeded", counts: resumed.counts, sent });
+  // Otherwise later answers would name the run as interrupted, although nothing is left to do.
+  expect(storedStatus(runs, resumed.runId ?? "")).toBe("finished");
   expect(unjournaled).toEqual([]);
   next.child.stdin.end();
   expect(await next.exited).toEqual({ code: 0, signal: null });
