@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
+import type { Socket } from "node:net";
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import { type Context, Hono } from "hono";
 import { isJsonObject } from "../platform/json.ts";
@@ -118,6 +119,11 @@ async function loadFrom(world: World, file: string): Promise<boolean> {
 async function listen(app: Hono<{ Bindings: HttpBindings }>, host: string, port: number) {
   // A client would lose a request that it sends while its idle connection closes, so that stays open for long.
   const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, getRequestListener(app.fetch));
+  const sockets = new Set<Socket>();
+  server.on("connection", (socket: Socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+  });
   return {
     port: await openPort(server, host, port),
     async stop(): Promise<void> {
@@ -127,7 +133,8 @@ async function listen(app: Hono<{ Bindings: HttpBindings }>, host: string, port:
     },
     unref() {
       server.unref();
-      server.on("connection", (socket) => socket.unref());
+      for (const socket of sockets) socket.unref();
+      server.on("connection", (socket: Socket) => socket.unref());
     },
   };
 }
