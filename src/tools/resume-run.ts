@@ -136,7 +136,9 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
   if (run.status() === "needs_confirmation") {
     throw new ToolError(
       "this run has not started: it waits for approval",
-      `When the person has agreed, call ${run.header.call.tool} with the confirmation that its answer gave.`,
+      run.state.facts.waits?.elsewhere === "token"
+        ? `When the person has agreed, call ${run.header.call.tool} with the confirmation that its answer gave.`
+        : `A person decides where they were asked, on the page or in the client. To ask again, call ${run.header.call.tool} again.`,
     );
   }
   if (isUndone(run.state)) {
@@ -165,8 +167,8 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
 
 /**
  * Returns what a person must approve again before a run that removes something is resumed. Undefined if the first
- * approval is still enough: the run had planned its requests and began less than ten minutes ago. Also undefined if the
- * run removes nothing.
+ * approval is still enough: the run had planned its requests and was stored less than ten minutes ago. Also undefined if
+ * the run removes nothing.
  */
 export async function approvalToResume(run: ChangeRun, context: ToolContext): Promise<Effect | undefined> {
   const { header, state } = run;

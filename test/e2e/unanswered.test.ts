@@ -56,7 +56,7 @@ const unanswered = perFile(async () => {
 
 describe("a question of a 2025-era client that nobody answers", () => {
   test("is answered at the wait, and a later yes starts the run", async () => {
-    const { of, statusOf, writesSent } = await unanswered();
+    const { of, client, statusOf, writesSent } = await unanswered();
     const { given, report, say } = of("Agreed to");
     expect(report).toMatchObject({ status: "needs_confirmation", counts: { items: 2, pending: 2 } });
     expect(report.confirmation).toBeUndefined();
@@ -64,6 +64,8 @@ describe("a question of a 2025-era client that nobody answers", () => {
     expect(textOf(given)).toMatch(/has not answered the question yet: nothing was changed/);
     expect(textOf(given)).toContain("deletes 2 options");
     expect(await statusOf(report.runId)).toBe("needs_confirmation");
+    const resumed = await client.callTool("resume_run", { runId: report.runId });
+    expect(textOf(resumed)).toContain("A person decides where they were asked, on the page or in the client.");
     expect(await writesSent()).toEqual([]);
     say(YES);
     await expect.poll(() => statusOf(report.runId)).toBe("succeeded");

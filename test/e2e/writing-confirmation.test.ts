@@ -369,7 +369,9 @@ describe("a confirmation", () => {
     const session = await startSession();
     const { running } = await withOptions(session);
     const { runId } = await session.write("update_contexts", { items: [{ _id: running, set: [] }] });
-    expect(await refused(session, "resume_run", { runId })).toContain("waits for approval");
+    const refusal = await refused(session, "resume_run", { runId });
+    expect(refusal).toContain("waits for approval");
+    expect(refusal).toContain("call update_contexts with the confirmation that its answer gave");
     const { structuredContent } = await session.client.callTool("get_run", { runId });
     expect(structuredContent).toMatchObject({ status: "needs_confirmation" });
     expect(await session.writesSent()).toEqual([]);
