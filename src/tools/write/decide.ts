@@ -355,7 +355,7 @@ const askedForm = z.object({ digest: z.string(), effect: z.string(), changed: z.
 
 type Question = Readonly<z.output<typeof askedForm>>;
 
-/** Parses the content of a confirmation token. Undefined if it was not `decided` that made the token. */
+/** Parses the token of a question, which the client's reply returns. Undefined if `decided` did not make it. */
 export function readQuestion(token: string): Question | undefined {
   return askedForm.safeParse(parseJson(token)).data;
 }

@@ -44,7 +44,7 @@ export function checkCreate(evidence: Evidence, wish: CreateWish, result: Object
 /**
  * Returns whether another user gave the name of a new targeting to an older one in the console, before the lost request
  * was sent again. The service then names only one of the two. If it names the older one, the run reports that the
- * targeting already existed (architecture, step 6).
+ * targeting already existed (architecture, step 7).
  */
 function isShadowed(evidence: Evidence, wish: CreateWish, { reason }: ObjectResult): boolean {
   const existing = reason?.detail?.existingId;
