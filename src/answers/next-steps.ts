@@ -189,7 +189,7 @@ function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFai
   const input = theirInput(runId, failed);
   if (status === "needs_confirmation")
     return `approval is only for the items that can be done. To include the others, fix them, and make the call again. ${input}`;
-  const isSeen = page !== undefined && run.results.some((result) => result.input !== undefined);
+  const isSeen = page?.hasInput === true;
   const own = failed.filter(({ isInside }) => !isInside);
   const inside = failed.filter(({ isInside }) => isInside);
   const parts = [
@@ -203,7 +203,7 @@ function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFai
     return `${fix}. "autocorrect": true corrects misspelt names`;
   }
   if (!hasRejects) return fix;
-  return `${fix}. ${fixedFile(runId, isSheet(file))}`;
+  return `${fix}. ${fixedFile(runId, isSheet(file), isSeen)}`;
 }
 
 /** Returns the calls that show all events of a dry run that would fail, and that save them as a file for correction. */
@@ -220,12 +220,12 @@ export function failedOfDryRun(
   return `${whole}. ${maySave ? fixedFile(runId, isSheet(file)) : `As a file, with reasons: ${rejectsUri(runId)}`}`;
 }
 
-/** Returns the call that saves what failed as a file, to fix it there. */
-function fixedFile(runId: string, isOfSheet: boolean): string {
-  const saved = isOfSheet
-    ? sheetCall(runId)
-    : callOf("get_run", { runId, saveTo: `rejects-${runId.slice(-6)}.ndjson` });
-  return `Or save ${isOfSheet ? "the sheet with results" : "what failed, with reasons"}, fix it, and give it as file: ${saved}`;
+/** Returns the call that saves what failed as a file, to fix it there. `isSeen`: get_run shows what failed. */
+function fixedFile(runId: string, isOfSheet: boolean, isSeen = false): string {
+  if (isOfSheet) return `Or save the sheet with results, fix it, and give it as file: ${sheetCall(runId)}`;
+  const saveTo = `failed-${runId.slice(-6)}.ndjson`;
+  const call = isSeen ? `the same call with saveTo ${JSON.stringify(saveTo)}` : callOf("get_run", { runId, saveTo });
+  return `Or save what failed, fix it, and give it as file: ${call}`;
 }
 
 function theirInput(runId: string, failed: readonly SummarizedFailure[]): string {

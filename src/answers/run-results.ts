@@ -32,7 +32,8 @@ export interface ReportedRun extends Pick<RunFacts, ReportedFacts> {
    * Set if the call asked for a page of results. The page is never cut; instead, the answer shows fewer groups of
    * failures. `matching`: the number of results on all pages.
    */
-  readonly page?: { readonly cursor: string | undefined; readonly matching?: number };
+  /** Set for a page of get_run. `hasInput`: whether its rows have the input of their items. */
+  readonly page?: { readonly cursor: string | undefined; readonly matching?: number; readonly hasInput?: boolean };
   readonly plan?: readonly PlannedRequest[];
   /** What sending the events of a dry run would take: requests, one for each event, and their bytes. */
   readonly eventRequests?: { readonly items: number; readonly bytes: number };

@@ -122,11 +122,16 @@ async function showRun(runId: string, query: Asked, context: ToolContext): Promi
     return [`${few}. All of them: ${allRowsOf(run, outcome, picked.hasRejects === true, context)}`];
   };
   const withShort = (shown: number) => ({ ...report, notes: [...(report.notes ?? []), ...shortNote(shown)] });
-  const bare = renderReport({ ...withShort(0), results: [], page: { cursor: "x".repeat(CURSOR_LETTERS) } });
+  const bare = renderReport({
+    ...withShort(0),
+    results: [],
+    page: { cursor: "x".repeat(CURSOR_LETTERS), hasInput: includeInput },
+  });
   const fitting = takeRows(rows, resultLine, pageBudget({ around: sizeOf(bare) + HEADING_TOKENS }));
   const end = wanted[fitting.length];
   const cursor = end === undefined ? undefined : writeCursor(asked, end);
-  return renderReport({ ...withShort(fitting.length), results: fitting, page: { cursor, matching: wanted.length } });
+  const shown = { cursor, matching: wanted.length, hasInput: includeInput };
+  return renderReport({ ...withShort(fitting.length), results: fitting, page: shown });
 }
 
 /** Returns the call that saves all rows of a run as a sheet or, if none has all, the address of the resource. */

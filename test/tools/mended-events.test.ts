@@ -33,7 +33,7 @@ test("of 5,000 events of a file the 27 that would be lost, with what each held, 
     { runId: String(first.structured.runId), outcome: "failed", includeInput: true },
     context,
   );
-  expect(second.text).toContain('fix it, and give it as file: get_run {"runId":');
+  expect(second.text).toContain('fix it, and give it as file: the same call with saveTo "failed-');
   const save = { runId: String(first.structured.runId), saveTo: "failed.csv" };
   await expect(answerOf(getRun, save, context)).rejects.toThrow(
     "the file of this run is .ndjson, not a sheet, so no sheet with results can be saved",
