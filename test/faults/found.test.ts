@@ -127,6 +127,21 @@ describe("whose an option is whose name is met again after a lost answer", () =>
     },
   );
 
+  test("an older sub-option with the same content is not taken for a renamed option of the request", async () => {
+    const fill = (project: Project): WriteCall => {
+      const targetingId = spring(project);
+      const parent = group(project, targetingId, "Group", ["a"]);
+      const items = [
+        { name: "New", contexts: ["a"] },
+        { name: "Sub", contexts: ["b"], parent },
+      ];
+      project.createOption("before", { targeting: targetingId, name: "Old", isGroup: false, parent, contexts: ["a"] });
+      return { tool: "bulk_add_options", input: { targetingId, items } };
+    };
+    const outcomes = await outcomesOf(fill, { faults: [{ on: 0, fault: lost("none") }] });
+    expect(outcomes).toEqual(["succeeded", "succeeded"]);
+  });
+
   test("it is not told where the resent request made the others", async () => {
     const faults = [{ on: 0, fault: lost("none") }];
     const outcomes = await outcomesOf(add({ name: "New" }, { name: "Other" }), { faults, others: rival("New") });

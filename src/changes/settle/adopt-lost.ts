@@ -1,4 +1,4 @@
-import { addTo } from "../../platform/by-key.ts";
+import { addTo, groupedBy } from "../../platform/by-key.ts";
 import { readOptionContents } from "../../reads/option-contents.ts";
 import { type OptionNames, optionNamesOnce, readOptionNames } from "../../reads/option-lists.ts";
 import { type OptionList, readList } from "../../reads/pages.ts";
@@ -36,8 +36,9 @@ export async function adoptLostCreates(driver: ChangeDriver, lost: LostCreates):
       else if (names !== undefined) missing.push(step);
     }
     if (missing.length === 0) continue;
-    // In a request with groups, a missing item may be missing because the service refused it.
-    const hasGroups = steps.some(({ objects }) => objects.length > 1);
+    // In a request with groups, a missing item may be missing because the service refused it: two groups must not hold
+    // the same Context ID.
+    const hasGroups = steps.some(({ objects, item }) => objects.length > 1 || item.type === "collection");
     const done = hasGroups ? [] : await createdWith(driver, { there, missing }, namesIn);
     if (done.length > 0 && lost === "before") {
       changes.push(...done, ...areGone(missing));
@@ -96,18 +97,17 @@ async function renamedSince(
 ): Promise<readonly string[]> {
   const { api, signal, state } = driver;
   const own = new Set([...named, ...Array.from({ length: state.objects.length }, (_, object) => state.idOf(object))]);
-  const places = new Map<string, OptionList>();
-  for (const step of steps) {
-    const [targetingId = "", parent] = [state.boundId(step, "targeting"), state.boundId(step, "parent")];
-    places.set(parent ?? targetingId, { targetingId, parent, signal });
-  }
-  const [step] = steps;
-  if (step === undefined) return [];
+  const placeOf = (step: AddStep): OptionList => {
+    return { targetingId: state.boundId(step, "targeting") ?? "", parent: state.boundId(step, "parent"), signal };
+  };
+  const places = groupedBy(steps, (step) => placeOf(step).parent ?? placeOf(step).targetingId);
   const names = new Set(steps.map(({ item }) => item.name));
   const alike: string[] = [];
   const empty: string[] = [];
-  for (const list of places.values()) {
-    const records = (await orUndefined(orNone(readList(api, list, (option) => option)))) ?? [];
+  for (const placed of places.values()) {
+    const [step] = placed;
+    if (step === undefined) continue;
+    const records = (await orUndefined(orNone(readList(api, placeOf(step), (option) => option)))) ?? [];
     // An option now has one of the names: the request may have been applied since the names were read. It is then sent
     // again, and the answer shows what it created.
     if (records.some(({ name }) => names.has(name))) return [];
@@ -119,7 +119,7 @@ async function renamedSince(
     await readServiceClock(driver, claims);
     const compared = claims.map(async (claim) => {
       const { record } = claim;
-      const possible = steps.filter((one) => isAsSent(one, { ...record, name: one.item.name }));
+      const possible = placed.filter((one) => isAsSent(one, { ...record, name: one.item.name }));
       if (possible.length === 0 || !isNewer(driver, claim)) return;
       if (possible.some(isWithoutContent)) empty.push(record._id);
       else if (await hasContentOfOne(driver, record, possible)) alike.push(record._id);
