@@ -234,19 +234,17 @@ export class RunState {
     return did;
   }
 
+  /** Returns whether a step is in doubt: it was sent, and may have been applied. */
   isSuspect(step: number): boolean {
     return this.firstSent(step) !== undefined;
   }
 
-  /** Returns when a step in doubt was first sent, by the sender's clock. Undefined if the step is not in doubt. */
+  /** Returns when and by which machine a step in doubt was first sent. Undefined if the step is not in doubt. */
   firstSent(step: number): Sent | undefined {
     return this.#work.standings.firstSent(step);
   }
 
-  /**
-   * Returns whether a step in doubt was sent again before the run was resumed, and its whole request was refused. A
-   * second refusal then ends the doubt.
-   */
+  /** Returns whether a step in doubt was refused with its whole request. A second refusal then ends the doubt. */
   wasRefusedInDoubt(step: number): boolean {
     return this.#work.standings.refusedInDoubt.has(step);
   }
