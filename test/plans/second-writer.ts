@@ -4,6 +4,7 @@ import { baseOf } from "../../src/plans/base.ts";
 import { planOf } from "../../src/plans/diff.ts";
 import { isApplicable, itemCount } from "../../src/plans/plan.ts";
 import { readTargeting } from "../../src/plans/read-targeting.ts";
+import { FileError } from "../../src/platform/files.ts";
 import type { ToolContext } from "../../src/tools/define-tool.ts";
 import { objectResults } from "../support/object-results.ts";
 import { isPossible, same, type Thing, type World } from "./meaning.ts";
@@ -125,10 +126,21 @@ export async function checkOtherWriter(seed: number, withTrouble: boolean, servi
   const back = (await scene.wayBack(run.header.runId)).header;
   if (back === undefined) return true;
   const planned = worldIn(project, targetingId);
-  if (random.chance(0.7)) editAsOther(scene, targetingId, random);
+  const isEditedAgain = random.chance(0.7);
+  if (isEditedAgain) editAsOther(scene, targetingId, random);
   const foundThen = worldIn(project, targetingId);
   const since = project.log.length;
-  await scene.carriedOut(back, troubleWith());
+  try {
+    await scene.carriedOut(back, troubleWith());
+  } catch (thrown) {
+    // The undone run had unanswered requests, so its objects were compared again: the edits are seen.
+    if (!(isEditedAgain && thrown instanceof FileError)) throw thrown;
+    expect(
+      project.log.slice(since).some(({ actor }) => actor === "run"),
+      "a refused undo sends nothing",
+    ).toBe(false);
+    return true;
+  }
   for (const id of deletedIn(scene, since)) expect(created.has(id), `${id} was not made by the undone run`).toBe(true);
   if (!withTrouble) checkNothingOverwritten({ planned, found: foundThen, left: worldIn(project, targetingId) });
   return true;
