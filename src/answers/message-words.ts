@@ -298,10 +298,10 @@ export function staleMessage(detail: Detail): Entry {
   const words = staleWords(detail);
   if (detail.isUndo === true) {
     return {
-      message: `the object has changed since the run, so it was not undone: ${words}`,
+      message: `the object has changed since the run, so it was left as it is: ${words}`,
       remedy: texts(
         "When the object is again as the run left it, call undo_run for the same run.",
-        "When the object is again as the run left it, plan its undo again.",
+        "When the object is again as the run left it, plan the undo again.",
       ),
     };
   }
@@ -347,7 +347,7 @@ export function ownerUnclearMessage({ existingIds, isInside, isGone }: Detail): 
   if (isGone === true) {
     return {
       message:
-        "the service created the options of this request, but none has this name now: it was renamed or deleted since",
+        "the service created the options of this request, but none has this name now: it was renamed or deleted later",
       remedy: texts(
         "Check with list_options. If the option is missing, add it with a new call.",
         "Check in the web console. If the option is missing, ask the agent to add it.",

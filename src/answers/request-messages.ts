@@ -110,7 +110,7 @@ const REJECTIONS: Readonly<Record<string, Failure>> = {
     remedy: "Check the ID. This key cannot reach audience targetings or the targetings of other projects.",
   },
   TARGETING_CATEGORY_NOT_FOUND: {
-    message: "no option with this ID exists in this targeting, or in any context targeting of the project",
+    message: "no option with this ID exists, or the option is in another targeting",
     remedy: "Check the ID; list_options shows the options that exist.",
   },
   TARGETING_CATEGORY_NOT_SUPPORTED: {

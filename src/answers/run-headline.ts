@@ -258,7 +258,7 @@ const ASKING_TOOLS: ReadonlySet<string> = new Set([
   "apply_plan",
 ]);
 
-/** Returns the approval to report. None for plans and waiting runs, or if none was needed and the tool does not ask. */
+/** Returns the approval to report: none before a run starts, nor, in most tools, if no approval was needed. */
 export function reportedApproval({ approval, tool, status, alwaysReportsApproval }: ReportedRun): Approval | undefined {
   if (approval === undefined || status === "planned" || status === "needs_confirmation") return undefined;
   return alwaysReportsApproval || ASKING_TOOLS.has(tool) || approval.decision !== "not_needed" ? approval : undefined;
@@ -388,7 +388,7 @@ export function resumedNote({ resumed, counts }: ReportedRun): readonly string[]
     const known = `${thousands(before)} of ${thousands(counts.items)} ${were(before)} known to be done before`;
     const more = since > 0 ? `${thousands(since)} more ${since === 1 ? "is" : "are"}` : "none of the others is";
     return [
-      `resumed: ${known}, and ${thousands(resumed.unknown)} ${were(resumed.unknown)} unknown; ${more} known to be done since then`,
+      `resumed: ${known}, and ${thousands(resumed.unknown)} ${were(resumed.unknown)} unknown; now ${more} known to be done`,
     ];
   }
   return [

@@ -249,7 +249,7 @@ const DETAILS_SHARE = 0.6;
 
 /**
  * Returns the first `MAX_REASONS` failures, in the fullest form that fits into an answer. Examples are omitted first.
- * Whole failures are omitted only in an answer with a confirmation, because its effect must be complete.
+ * Whole failures are omitted only beside a confirmation, because the effect it states must be complete.
  */
 function failureRows(run: ReportedRun, budget: Budget, resumes: boolean): readonly FailureRow[] {
   const mayCut = run.confirmation !== undefined;

@@ -212,7 +212,7 @@ export class Changes {
     return this.runs.propose(runId, plan.outline(), isPlanAlone(header, plan) ? "planned" : "waiting");
   }
 
-  /** Returns what a waiting run would remove, if its approval is still to be requested. Otherwise undefined. */
+  /** Returns what a waiting run would remove, if its report must hold a confirmation token. Otherwise undefined. */
   asks({ header, status }: ChangeRun): readonly Loss[] | undefined {
     const isWaiting = status() === "needs_confirmation" || status() === "planned";
     return isWaiting ? this.#asked.get(header.runId)?.losses : undefined;

@@ -109,7 +109,7 @@ function checkValue(check: Check, value: unknown, path: string, name: string, pa
   } else if (typeof value !== parameter.type) {
     checkFreeValue(check, value, path);
     const wanted = parameter.type === "items" ? "an array of objects" : `a ${parameter.type}`;
-    const message = `"${name}" is ${kindOf(value)}, not ${wanted}; the document does not show what the service does then`;
+    const message = `"${name}" is ${kindOf(value)}, not ${wanted}; it is not documented what the service does then`;
     note(check, "wrongType", path, message, `send ${wanted}`);
   }
 }
@@ -170,7 +170,7 @@ function checkItemsPresent(check: Check, event: JsonObject, shape: Shape): void 
   if (!shape.parameters.has("items")) return;
   const { items } = event;
   if (items !== undefined && !(Array.isArray(items) && items.length === 0)) return;
-  const message = '"items" is missing or empty; it is optional: the document does not mark it as required';
+  const message = '"items" is missing or empty; it is optional: the API document does not mark it as required';
   note(check, "itemsMissing", "items", message, 'to report products, send at least one entry with its "item_id"');
 }
 
@@ -183,7 +183,7 @@ function exceeds(check: Check, text: string, path: string, limit: number, rule: 
   if (text.length <= limit) return false;
   const length = codePoints(text);
   if (length <= limit) {
-    const message = `"${path}" has ${length} characters but ${text.length} UTF-16 units; the document does not show which count`;
+    const message = `"${path}" has ${length} characters but ${text.length} UTF-16 units; it is not documented which count`;
     note(check, "lengthUnclear", path, message, `shorten it to ${limit} UTF-16 units`);
     return false;
   }
@@ -201,7 +201,7 @@ function checkFreeValue(check: Check, value: unknown, path: string): void {
 /** Checks the strings inside a parameter's value. The API document does not say whether the limit applies to them. */
 function checkWithin(check: Check, value: unknown, path: string): void {
   if (!holdsLongString(value)) return;
-  const message = `"${path}" contains a text of over ${STRING_LIMIT} characters; the document does not show whether the limit applies`;
+  const message = `"${path}" contains a text of over ${STRING_LIMIT} characters; it is not documented whether the limit applies`;
   note(check, "lengthUnclear", path, message, `shorten the text to ${STRING_LIMIT} characters`);
 }
 
@@ -241,7 +241,7 @@ function noteNull(check: Check, path: string, name: string, { required }: Parame
 }
 
 function noteEmpty(check: Check, path: string, name: string): void {
-  const message = `"${name}" is required and empty; the document does not show whether that counts as missing`;
+  const message = `"${name}" is required and empty; it is not documented whether that counts as missing`;
   note(check, "requiredEmpty", path, message, "send a value");
 }
 

@@ -22,8 +22,8 @@ interface Reading {
 }
 
 /**
- * Corrects arguments that do not match the schema: parses texts that contain JSON, ignores the case of words, and
- * removes `null` from fields of items. Throws a ToolError if the parsed texts have too many values.
+ * Corrects arguments that do not match the schema: parses texts that contain JSON, fixes the case of enum values, and
+ * removes `null` fields of items. Throws a ToolError if the parsed texts have too many values.
  */
 export function parseStringifiedArguments(given: unknown, schema: JsonObject): unknown {
   return read(given, schema, { root: schema, left: MAX_VALUES });
@@ -186,9 +186,10 @@ export function describeIssues(
     if (words.join().length < LONGEST_WORDS) words.push(wordsOf(issue, given, schema));
   }
   const more = issues.length - words.length;
-  return [...words, ...(more > 0 ? [`and ${isCut ? "at least " : ""}${more} more problems of this kind`] : [])].join(
-    "; ",
-  );
+  return [
+    ...words,
+    ...(more > 0 ? [`and ${isCut ? "at least " : ""}${more} more ${more === 1 ? "problem" : "problems"}`] : []),
+  ].join("; ");
 }
 
 function wordsOf(issue: z.core.$ZodIssue, given: unknown, schema: JsonObject): string {

@@ -101,7 +101,7 @@ export interface AppliedObjects {
   idOf(object: number): string | undefined;
 }
 
-/** Returns the index of a run's first option. It is 1 after a targeting that the run creates or renames. */
+/** Returns the object number of a run's first option: 1 if object 0 is its created or renamed targeting. */
 function firstObject({ targeting }: StatePlan): 0 | 1 {
   return targeting._id === undefined || targeting.rename !== undefined ? 1 : 0;
 }

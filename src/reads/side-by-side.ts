@@ -5,7 +5,7 @@ const READS_AT_A_TIME = 16;
 /** How many results may wait per concurrent read. Results are yielded in the order of the items. */
 const RESULTS_AHEAD = 2;
 
-/** An `unreadAhead` for many concurrent reads even if only one in a hundred items needs one. */
+/** An `unreadAhead` that keeps reads concurrent if only 1 in 100 items needs a read. */
 export const MANY_UNREAD = 10_000;
 
 interface SideBySide<From, To> {

@@ -172,7 +172,7 @@ export const OWN_CODES = {
   PLAN_STALE: "the object has changed since the plan was made, and the change affects the plan",
   NO_FREE_PLACE: "in every order, the changes would for a moment exceed the limit of options of the targeting",
   PLAN_STALE_ELSEWHERE: "another object of the plan has changed since the plan was made",
-  NEEDS_FAILED: "the item or row of its group or targeting failed",
+  NEEDS_FAILED: "the group or targeting that the item needs failed",
   NO_ANSWER: "no answer came within the retry budget",
   NOT_SENT: "the service could not be reached within the retry budget",
   BUSY: "other writes kept the project locked during the whole retry budget",

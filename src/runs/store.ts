@@ -28,7 +28,7 @@ export class DamagedRunError extends RunStoreError {
   ) {
     const sent = "It may have sent all, some or none of its requests, and it cannot be resumed";
     const remedy = holdsRemoved
-      ? `${sent}. The data that it was to remove is complete (targeting://runs/${runId}/removed). ` +
+      ? `${sent}. Its copy of the data to remove is complete (targeting://runs/${runId}/removed). ` +
         `undo_run {"runId":"${runId}"} plans to restore the part of it that is missing now.`
       : `${sent} or undone. Read the current state with list_options, and make a new call for the missing changes.`;
     super(`the journal of run ${runId} is damaged: what it did cannot be read`, remedy);

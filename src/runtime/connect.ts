@@ -119,7 +119,7 @@ export async function openProcess(
   return { ...connected, close };
 }
 
-/** Runs `work` of a terminal command with the services for calls. Closes them afterwards. */
+/** Opens the store and the services for `work` of a terminal command. Closes both afterwards. */
 export async function withServices<Result>(
   settings: Settings,
   work: (connected: ServerProcess) => Promise<Result>,

@@ -240,7 +240,7 @@ export const SETTINGS = {
     "TARGETING_MCP_MAX_CONCURRENCY",
     wholeNumber(1, 10_000),
     64,
-    "over HTTP: maximum requests at a time, half of it for one caller; others get 503",
+    "over HTTP: maximum requests at a time, at most half per caller; any more get 503",
   ),
   metrics: onOff("TARGETING_MCP_METRICS", "serves Prometheus metrics at `/metrics`"),
   logLevel: setting(

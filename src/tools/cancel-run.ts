@@ -17,7 +17,7 @@ export const cancelRun = {
   name: "cancel_run",
   title: "Cancel a run",
   description:
-    "Stops or aborts a run: the request in flight is finished, nothing more is sent, and what was applied stays. A run that waits for approval ends.",
+    "Stops (aborts) a run: the request in flight is finished, nothing more is sent, and what was applied stays. A run that waits for approval ends.",
   toolset: "either",
   effect: "local",
   idempotent: true,

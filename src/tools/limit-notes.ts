@@ -88,7 +88,7 @@ function projectWords({ isProject, targetings }: LimitsMet): readonly string[] {
       `the options of ${quoteUntrusted(name)} alone hold ${number(contextIds)}, so at most ${fitWords(limit - contextIds)}`,
   );
   return [
-    `The project may hold ${number(limit)} Context IDs over all its targetings, which the service does not count` +
+    `The project may hold ${number(limit)} Context IDs over all its targetings; the service gives no total` +
       (words.length === 0 ? "" : `; ${words.join("; ")}`),
   ];
 }

@@ -76,7 +76,7 @@ test("an unknown argument is answered with the valid ones and the nearest", () =
 
 test("many problems are counted", () => {
   const items = Array.from({ length: 50 }, () => ({ name: 1 }));
-  expect(words({ targetingId, items })).toMatch(/items\[2\]\.name .*; and 47 more problems of this kind$/);
+  expect(words({ targetingId, items })).toMatch(/items\[2\]\.name .*; and 47 more problems$/);
 });
 
 test("the advertised schema is small and plain", () => {

@@ -94,7 +94,7 @@ test("an undo that leaves every unanswered object says so, and the run stays ope
   expect(planned.text).toContain("2 unresolved");
   expect(applied.data).toMatchObject({ status: "failed", counts: { items: 2, failed: 2 }, requests: { sent: 0 } });
   expect(applied.text).not.toContain("No change to apply");
-  expect(applied.text).toMatch(/"One".*was not undone.*1 Context ID, but has 2/s);
+  expect(applied.text).toMatch(/"One".*was left as it is.*1 Context ID, but has 2/s);
   expect(applied.text).toContain(`undo_run {"runId":"${runId}"}`);
   const shown = await call("get_run", { runId });
   expect(shown.text).not.toContain("was undone");
@@ -124,7 +124,7 @@ test("requests without an answer are unknown in a killed run, and resuming says 
   const resumed = await call("resume_run", { runId });
   expect(resumed.data).toMatchObject({ status: "succeeded", counts: { succeeded: 3 } });
   expect(resumed.text).toContain(
-    "Resumed: 0 of 3 were known to be done before, and 3 were unknown; 3 more are known to be done since then.",
+    "Resumed: 0 of 3 were known to be done before, and 3 were unknown; now 3 more are known to be done.",
   );
 }, 120_000);
 

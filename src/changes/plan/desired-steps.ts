@@ -195,7 +195,7 @@ function addRequest(making: StepContext, request: readonly Item[], before: Targe
     const sums = MEASURES.map((measure, place) => (filled[place] ?? 0) + step.weight[measure]);
     const isFull = latest !== undefined && MEASURES.some((measure, place) => (sums[place] ?? 0) > limits[measure]);
     filled = isFull ? MEASURES.map((measure) => step.weight[measure]) : sums;
-    // The next items may need names that the full request frees, so they are sent after it has ended.
+    // This and later items may need names that the full request frees, so they wait until it has ended.
     if (isFull && latest !== undefined) after = [latest];
     plan.add(isFull ? { ...step, after } : step);
     latest = step.id;

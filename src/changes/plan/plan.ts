@@ -79,7 +79,7 @@ export interface LostOption {
   readonly contextIds: number;
 }
 
-/** What a run removes, as it is stored for an undo: an item for `update_contexts`, options, or a targeting. */
+/** What a run removes, stored for an undo: Context IDs (an item that adds them), options, or a targeting. */
 export type Removed =
   | { readonly kind: "row"; readonly row: UpdateContextsItem }
   /** `areRead`: the options already contain their Context IDs. */

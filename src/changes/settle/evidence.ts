@@ -236,8 +236,8 @@ export class ServerClock {
   }
 
   /**
-   * Returns whether the header `Date` was compared with the times in the IDs of objects that we created, and agrees
-   * with them. Only then do both come from the same clock.
+   * Returns whether times in the IDs of objects that we created are known, and the header `Date` does not contradict
+   * them. If it does, the two come from different clocks.
    */
   #isCompared(): boolean {
     return Number.isFinite(this.#ids.highest) && !this.#isOtherClock;

@@ -294,7 +294,7 @@ const correctingEventRows: RowShape<EventRow> = {
 /** Kinds of damage that do not matter here: titles and product names may look like that. */
 const HARMLESS: readonly string[] = ["truth", "date", "apostrophe", "quoted", "bullet", "wide", "invisible"];
 
-/** Kinds of damage that make a number such as 1.2E+5 of an ID. In a parameter that is a number, they are no damage. */
+/** Kinds of damage that turn an ID into a number such as 1.2E+5. In a number parameter, they are no damage. */
 const NUMERIC: readonly string[] = ["scientific", "decimal"];
 
 /** Returns a reason if a spreadsheet or another program has probably changed a cell. */

@@ -382,7 +382,7 @@ export async function openJournal(
     },
     async intend(turn) {
       await held();
-      // First the run's lease: the clock readings from renewing `turn` are valid only for a short time.
+      // First waits for the previous holder, because clock readings from `turn` soon become too old.
       await lease.settled();
       const renewed = lease.renew();
       const [first, second, stopAsked] = await Promise.all([

@@ -318,7 +318,7 @@ export function shortReads(context: ToolContext): ManagementApi {
   return aroundReads(managementOf(context), (read, options) => read({ ...options, ...OPTIONAL_READ_LIMITS }));
 }
 
-/** Returns what `reading` returns. Undefined if it fails, or has not ended when the call must be answered. */
+/** Returns what `reading` returns. Undefined after an API error, or if the call must be answered first. */
 export function undefinedIfFailed<Value>(reading: Promise<Value>, { signal }: ToolContext): Promise<Value | undefined> {
   const isExpected = (thrown: unknown) => isApiError(thrown) || thrown instanceof DeadlineExceeded || signal.aborted;
   return undefinedIf(isExpected, reading);

@@ -57,7 +57,7 @@ export function eventShares(counts: Readonly<Record<Verdict, number>>): readonly
  * it do not count.
  */
 export interface EventProblem {
-  /** Undefined if the cause concerns events of several names, or without a name. */
+  /** Undefined if the events of this cause have several names, or no name. */
   readonly name: string | undefined;
   readonly count: number;
   readonly total: number;
