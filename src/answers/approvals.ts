@@ -41,7 +41,7 @@ export const STRICT_REMEDY =
 
 export const PAGE_NOT_OPENED_REMEDY =
   "Ask the person to run targeting-mcp page on this machine, with the settings of this server, and to decide there " +
-  "within 24 hours, which get_run without arguments shows; or use a client that can ask (elicitation).";
+  "within 24 hours. get_run without arguments shows the waiting run. Or use a client that can ask (elicitation).";
 
 export const PAGE_NOT_OPENED_HINT = "the approval page was opened for the person, but nobody visited it";
 
@@ -81,7 +81,7 @@ export function undecidedSteps(runId: string | undefined): readonly string[] {
   const again = "ask the person. If they want the change, make the call again: they are then asked for approval";
   if (runId === undefined) return [again];
   return [
-    `get_run {"runId":"${runId}","waitMs":25000}: an approval within 10 minutes still starts the run, while this server runs`,
+    `get_run {"runId":"${runId}","waitMs":25000} waits for an answer: an approval within 10 minutes still starts the run, while this server runs`,
     `cancel_run {"runId":"${runId}"} ends it; or ${again}`,
   ];
 }
@@ -243,7 +243,7 @@ function deletedEnd(deleted: readonly Loss[]): string {
 
 const REMOVED_END = " Undo can bring them back.";
 
-/** Returns words for the share of the options that is deleted or loses Context IDs. `hasOthers`: other changes, too. */
+/** Returns words for the share of the options that is deleted or loses Context IDs. `hasOthers`: with other changes. */
 function shareWords(losses: readonly Loss[], targeting: EffectTargeting, hasOthers: boolean): string {
   const lost = losses.filter((loss) => loss.kind !== "targeting" && isCarriedOut(loss)).length;
   const { optionsThere = 0, within = "the targeting" } = targeting;
@@ -260,7 +260,7 @@ function shareWords(losses: readonly Loss[], targeting: EffectTargeting, hasOthe
   return ` ${share} ${verbs.filter((_, at) => kinds.has(at === 1)).join(" or ")}.`;
 }
 
-/** Returns the name of a targeting for our sentences, or `id` if it is invalid and could be misread as our words. */
+/** Returns a targeting's name in quotes, or `id` if the name is unknown or invalid. An invalid name is foreign text. */
 export function targetingWords({ withinName }: Pick<EffectTargeting, "withinName">, id: string): string {
   return withinName !== undefined && nameProblem(withinName) === undefined ? quoteUntrusted(withinName) : id;
 }
@@ -335,7 +335,7 @@ export function shortName(name: string): string {
 
 const MAX_NAMED = 20;
 const MAX_FOR_AGENT = 10;
-/** The maximum tokens for objects in an answer: with IDs and details, or, on the next line, only their names. */
+/** The maximum tokens for objects with IDs and details. If they take more, only their names are shown. */
 const DETAILED_TOKENS = 350;
 const NAMES_TOKENS = 450;
 const NAMED_TO_AGENT = [MAX_FOR_AGENT, 6, 4, 2] as const;
@@ -400,7 +400,7 @@ export function differingObjects(before: readonly EffectPart[], now: readonly Ef
     if (old === undefined) return [`"${present?.name ?? ""}" was added`];
     if (present === undefined) return [`"${old.name}" is no longer affected`];
     if (old.name !== present.name) return [`"${old.name}" is now called "${present.name}"`];
-    return old.says === present.says ? [] : [`"${old.name}": ${present.says}; it was ${old.says}`];
+    return old.says === present.says ? [] : [`"${old.name}": ${present.says}; before: ${old.says}`];
   });
   const more = sentences.length - MAX_DIFFERING;
   return more > 0 ? [...sentences.slice(0, MAX_DIFFERING), `${thousands(more)} more have changed`] : sentences;
@@ -441,7 +441,7 @@ export function approvalOf(facts: {
 
 /** Returns how a run was approved. In the channel "token", this is what the agent says: the server did not ask. */
 export function approvedIn(channel: Decided["where"], who: string): Approval {
-  // `local` is not shown: over HTTP without login, nobody knows who answered in the client.
+  // `local` is not shown: over HTTP without a login, the server does not know who answered in the client.
   return { decision: "approved", channel, ...(who !== "local" && { by: approverName(who) }) };
 }
 

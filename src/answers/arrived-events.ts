@@ -116,7 +116,7 @@ function wrong(events: Readonly<Record<string, WrongEvents>>): readonly string[]
 
 const MAX_UNSUPPORTED_SHOWN = 5;
 
-/** Returns a line for each event name that was received: counts, reasons, platforms and parameters. */
+/** Returns coverage as lines: counts, reasons, platforms and parameters of each event; then names never received. */
 export function eventCoverageText(
   events: readonly EventCoverage[],
   coverage: Coverage,
@@ -267,7 +267,7 @@ export function reportCheck(
 ): Said {
   if (results === undefined) return { facts: {}, text: [] };
   const what = name === "order" ? "order" : "time";
-  // Expectations that fail only because of the other check (of order or time) are named in its report.
+  // An expectation that fails only because of the other check (order or time) is named in the report of that check.
   const unmet = unmetWords(expectations, expect, ({ check }) => check === undefined || check === name);
   /**
    * Says whether the check holds for a user. The order can be right although the number or the result of some events is
@@ -443,7 +443,7 @@ function reasons(findings: Findings, body: unknown): readonly string[] {
   return [...sentences.slice(0, MAX_REASONS), `and ${sentences.length - MAX_REASONS} more`];
 }
 
-/** Returns a line about a request that is no event: `12:00:00 404 POST /events: did you mean /event?`. */
+/** Returns a line about a failed request: `12:00:00 404 POST /events: did you mean /event?`. */
 export function failedRequestLine(request: {
   readonly at: string;
   readonly method: string;

@@ -27,7 +27,7 @@ export function renderAnswer(
 export const ANSWER_TOKENS = 2500;
 const PAGE_TOKENS = 3500;
 
-/** By how many tokens the estimate for a page of random IDs can be too low. In 9,000 pages, it was at most 29. */
+/** By how many tokens the estimate for a page of random IDs can be too low. Measured in 9,000 pages: at most 29. */
 const RANDOM_ID_TOKENS = 50;
 
 /** The tokens of everything around the rows of a page. Used if the caller does not measure them. */
@@ -46,7 +46,7 @@ export function pageBudget(about: { readonly beside?: unknown; readonly around?:
   return { left: PAGE_TOKENS - RANDOM_ID_TOKENS - around - other, least: 1 };
 }
 
-/** Returns the first items that fit into an answer, each as data and a line. Subtracts their tokens from the budget. */
+/** Returns the first items whose data and lines together fit into an answer. Subtracts their tokens from the budget. */
 export function takeRows<Item>(
   items: readonly Item[],
   lineOf: (item: Item) => string,
@@ -143,8 +143,8 @@ const FURTHER_SIGN = 0.7;
 const OUTSIDE_BMP = 0xffff;
 
 /**
- * Estimates the tokens of a text, up to `most`. Based on measurements with the tokenizer o200k: words and digits take
- * few tokens, rare letters one for each UTF-8 byte.
+ * Estimates the tokens of a text, up to `most`. `end`: where the text must be cut. Based on measurements with the
+ * tokenizer o200k: words and digits take few tokens, rare letters one for each UTF-8 byte.
  */
 function measure(
   text: string,
@@ -188,7 +188,7 @@ function tokensOfPiece(piece: string, before: string, after = "", seen?: Readonl
 
 const ASCII_END = 0x7f;
 
-/** Returns the first letters of a run of letters in an ID. In IDs that one request created, only these are equal. */
+/** Returns the first letters of a run of letters in an ID. IDs that one request created often share only these. */
 const beginningOf = (letters: string): string => letters.slice(0, 3);
 
 /**
@@ -203,7 +203,7 @@ function tokensOfLetters(letters: string, isRepeated = false): number {
   return pairs * 2 === length ? pairs + (length - 2) * EXTRA_TOKENS_PER_LETTER : pairs;
 }
 
-/** Returns the most tokens of letters. Tokenizers join two letters that can form a pair, if both are free. */
+/** Returns the maximum tokens of letters. Of two neighbours that can form a pair, at least one is always in a pair. */
 function mostTokensOfLetters(letters: string): number {
   let before = { single: -1, pair: 0 };
   let now = { single: 1, pair: -1 };

@@ -205,7 +205,7 @@ export function verdictLine(row: VerdictRow): string {
 const MAX_CORRECTIONS_SHOWN = 10;
 
 /**
- * Returns a note for each corrected name, with the number of events and the positions of the first ones. `leavesOut`:
+ * Returns a note for each corrected name, with the number of events and the position of the first one. `leavesOut`:
  * names were also corrected in failed events, which are not in `objects`.
  */
 export function correctionNotes(

@@ -11,7 +11,7 @@ export function suiteReportUri(suiteId: string): string {
 const MEANINGS = {
   documented: "documented: stated in the API's documents",
   assumed: "assumed: likely, but not in the documents",
-  notShown: "not shown in the documents: either may happen",
+  notShown: "not shown in the documents: any result is possible",
 } as const satisfies Record<RuleBasis, string>;
 
 /** Returns a note that explains how the rules in an answer are known (their "basis"), if that needs explanation. */

@@ -56,7 +56,7 @@ function codeWords(code: string): string {
   return Object.hasOwn(SENTENCES, code) ? code : quoteShort(code);
 }
 
-/** Returns a reason for the file of failed rows, which says that lines are those of the original file. */
+/** Returns a reason for the file of failed rows. It says that its line numbers are those of the original file. */
 export function reasonWords(reason: Reason): string {
   const { message } = messageFor(reason, "sheet");
   const { remedy } = messageFor(reason);
@@ -342,7 +342,7 @@ function inTokens(sentence: string, most: number | undefined): string {
   return most === undefined ? sentence : withinTokens(sentence, most);
 }
 
-/** Returns the part of a failure's detail to show: if the message is about the first object only, the finding. */
+/** Returns the part of a detail to show. If the failure's message is only about the first object: only the finding. */
 function detailOf(detail: Detail, { isOfFirst }: SummarizedFailure): Detail {
   const { finding } = detail;
   return isOfFirst && finding !== undefined ? { finding } : factsOf(detail);

@@ -40,7 +40,7 @@ export function onPage(page: string, others: string): Text {
   return { agent: others, page, endedPage: page, terminal: others, sheet: others };
 }
 
-/** Returns a text about a line of the file. In a sheet with results, which has other lines, it says so. */
+/** Returns a text about a line of the file. For a sheet with results, whose lines differ, names the original file. */
 function aboutLine(line: string, write: (line: string) => string): Text {
   const others = write(line);
   return { ...texts(others, others), sheet: write(`${line} of the original file`) };
@@ -104,7 +104,7 @@ export function heldWords({ contextCount, childCount }: Detail): string {
 
 export const text = (value: unknown): string => (typeof value === "string" ? quoteUntrusted(value) : "?");
 
-/** Returns up to `most` entries, and how many more there are. `all`: their number, if `value` has only some. */
+/** Returns up to `most` entries, and how many more there are. `all`: the number of all, if `value` has only some. */
 export function list(value: unknown, most = 3, all?: unknown): string {
   const entries = Array.isArray(value) ? value.filter((entry) => typeof entry === "string") : [];
   return firstOf(entries, most, plainOrShown, { all: typeof all === "number" ? all : entries.length });
@@ -205,12 +205,12 @@ export function notFoundMessage({ field, of, value, now, near, groups, groupCoun
   return { message, remedy: similar ?? search };
 }
 
-/** Returns how many objects exist and how many more fit. Empty if it is unknown how many exist. */
-export function there({ there, limit }: Detail): string {
+/** Returns how many objects the `holder` has and how many more fit at most. Empty if it is unknown how many it has. */
+export function there({ there, limit }: Detail, holder = "it"): string {
   if (typeof there !== "number") return "";
   const left = typeof limit === "number" ? Math.max(0, limit - there) : undefined;
-  const fits = left === undefined ? "" : `, so ${number(left)} more ${left === 1 ? "fits" : "fit"}`;
-  return `; it has ${number(there)}${fits}`;
+  const fits = left === undefined ? "" : `, so at most ${number(left)} more ${left === 1 ? "fits" : "fit"}`;
+  return `; ${holder} has ${number(there)}${fits}`;
 }
 
 export function because({ because, reason }: Detail): string {
@@ -249,7 +249,7 @@ export function undoResultWords(label: RowLabel, rows: readonly UndoRow[], { isD
 const UNDO_REASON_WORDS: Readonly<Record<UndoReason, string>> = {
   newId: "gets a new ID; ad products and campaigns that use the old one stay disconnected",
   groupGone: "its group no longer exists",
-  notRead: "it was not read before the run, so it may have held them already",
+  notRead: "it was not read before the run, so it may have held these Context IDs already",
   notKept: "its previous value was not stored",
   unknownOutcome: "it is unknown whether the run changed it",
   idUnknown: "its ID could not be read, and no single option has its name and group now",
@@ -347,7 +347,7 @@ export function ownerUnclearMessage({ existingIds, isInside, isGone }: Detail): 
   if (isGone === true) {
     return {
       message:
-        "the service created the options of this request, but none has this name now: it was renamed or deleted later",
+        "the service created the options of this request, and this one was renamed or deleted later: none has its name now",
       remedy: texts(
         "Check with list_options. If the option is missing, add it with a new call.",
         "Check in the web console. If the option is missing, ask the agent to add it.",

@@ -127,7 +127,7 @@ function resumeStep(run: ReportedRun, runId: string, causes: ReadonlySet<Cause |
 
 function lookUpStep(runId: string, { environment, tool, page }: ReportedRun): string {
   const where = environment === "sandbox" ? "with inspect_events" : "in the reports of the web console";
-  // The answer of the call itself is for a caller who has the event.
+  // In the answer of track_event itself, get_run is not suggested, because the caller still has the event.
   if (tool === "track_event" && page === undefined) return `look for the event ${where} before you send it again`;
   return (
     `${callOf("get_run", { runId, outcome: "unknown", includeInput: true })} shows the events whose answer was lost: ` +
@@ -220,7 +220,7 @@ export function failedOfDryRun(
   return `${whole}. ${maySave ? fixedFile(runId, isSheet(file)) : `As a file, with reasons: ${rejectsUri(runId)}`}`;
 }
 
-/** Returns the call that saves what failed as a file, to fix it there. `isSeen`: get_run shows what failed. */
+/** Returns the call that saves what failed as a file, to fix it there. `isSeen`: this answer shows the input. */
 function fixedFile(runId: string, isOfSheet: boolean, isSeen = false): string {
   if (isOfSheet) return `Or save the sheet with results, fix it, and give it as file: ${sheetCall(runId)}`;
   const saveTo = `failed-${runId.slice(-6)}.ndjson`;

@@ -191,7 +191,7 @@ function problemLines(problems: readonly Problem[]): readonly string[] {
   });
 }
 
-/** Returns the answer if a desired state has problems. `runId`: the run that stores its sheet, if it is one. */
+/** Returns the answer if a desired state has problems. `runId`: if the state is a sheet, the run that stores it. */
 export function problemsAnswer(
   environment: "live" | "sandbox",
   problems: readonly Problem[],
@@ -234,7 +234,7 @@ function firstCursor(runId: string): string {
   return writeCursor(pagesOf(runId), 0);
 }
 
-/** Returns all changes of a plan, one row for each object. In an undo plan, those not restored come first. */
+/** Returns a plan as rows, problems first. An undo plan has a row for each object, those not restored first. */
 export function rowsOfPlan(document: PlanDocument): readonly Row[] {
   const { plan, wayBack } = document;
   if (wayBack !== undefined) return inOrder(wayBack.rows).map((row) => undoPlanRow(row, document));

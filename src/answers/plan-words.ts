@@ -301,7 +301,7 @@ function cell(text: string): string {
   );
 }
 
-const UNSEEN = "The API does not show who changed it, or when single Context IDs were added or removed.";
+const UNSEEN = "The API does not show who made these changes, or when single Context IDs were added or removed.";
 
 /** Returns the differences as lines for a terminal. `against`: what the service was compared with, in words. */
 export function driftLines(

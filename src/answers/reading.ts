@@ -244,7 +244,7 @@ export interface BriefList {
   readonly beginning: string;
 }
 
-/** Returns a function that formats rows one by one. Before options of another group, it adds a line with its name. */
+/** Returns a function that formats rows one by one. When the group changes, it first adds a line for the new group. */
 export function listLines(brief?: BriefList): (row: OptionRow) => string {
   const known = new Map<string, unknown>();
   let last: string | undefined;

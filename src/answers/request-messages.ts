@@ -248,5 +248,5 @@ export function allowFolderRemedy({ client, path, allowedDirs }: FolderRequest, 
   }
   const [word, title] = host;
   const field = word === "claude-desktop" ? " (of the extension: Settings, Extensions, Allowed folders)" : "";
-  return `To allow it, a person runs: targeting-mcp setup ${word} --allowed-dirs="${folders}"${field}, and restarts ${title}. Or give the data in the call.`;
+  return `To allow the folder, a person runs: targeting-mcp setup ${word} --allowed-dirs="${folders}"${field}, and restarts ${title}. Or give the data in the call.`;
 }

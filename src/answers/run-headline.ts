@@ -258,7 +258,7 @@ const ASKING_TOOLS: ReadonlySet<string> = new Set([
   "apply_plan",
 ]);
 
-/** Returns the approval to report: none before a run starts, nor, in most tools, if no approval was needed. */
+/** Returns the approval to report. None before a run starts. If none was needed, only some tools report that. */
 export function reportedApproval({ approval, tool, status, alwaysReportsApproval }: ReportedRun): Approval | undefined {
   if (approval === undefined || status === "planned" || status === "needs_confirmation") return undefined;
   return alwaysReportsApproval || ASKING_TOOLS.has(tool) || approval.decision !== "not_needed" ? approval : undefined;
@@ -351,12 +351,12 @@ function firstNames({ count, first }: Elsewhere): string {
   return `${first.map((name) => quoteUntrusted(name)).join(", ")}${count > first.length ? ", …" : ""}`;
 }
 
-/** Returns a note about options that were not read before: an undo leaves the Context IDs that they may have had. */
+/** Returns a note about options that were not read before the change: an undo leaves the added Context IDs in them. */
 export function unreadNote({ unread = 0, counts }: ReportedRun): readonly string[] {
   if (unread === 0 || counts.succeeded === 0) return [];
-  const [were, them] = unread === 1 ? ["was", "it"] : ["were", "them"];
+  const were = unread === 1 ? "was" : "were";
   return [
-    `${many(unread, "option")} ${were} not read before the change, so an undo leaves the added Context IDs in ${them}, which may have had them before`,
+    `${many(unread, "option")} ${were} not read before the change and may have had the added Context IDs already, so an undo does not remove these`,
   ];
 }
 
@@ -372,7 +372,7 @@ export function countsNote({ otherCounts = [] }: ReportedRun): readonly string[]
   });
   const more = otherCounts.length - picked.length;
   return [
-    `${picked.join("; ")}${more > 0 ? `; and ${many(more, "more option")}` : ""}: another writer may have changed it; ` +
+    `${picked.join("; ")}${more > 0 ? `; and ${many(more, "more option")}` : ""}: another writer may have changed this; ` +
       "this run's own changes are applied",
   ];
 }
@@ -380,7 +380,7 @@ export function countsNote({ otherCounts = [] }: ReportedRun): readonly string[]
 export function resumedNote({ resumed, counts }: ReportedRun): readonly string[] {
   if (resumed === undefined) return [];
   const before = resumed.succeeded + resumed.alreadyDone;
-  // How many items were done since the run was resumed, which may have been by an earlier call than this one.
+  // How many items were done since the run was resumed. An earlier call may have resumed it.
   const since = counts.succeeded + counts.alreadyDone - before;
   // Items with an unknown result may have been applied already before the run was resumed.
   if (resumed.unknown > 0) {

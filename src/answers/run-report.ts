@@ -198,7 +198,7 @@ function textOf(run: ReportedRun, parts: Parts): readonly (string | false)[] {
   ];
 }
 
-/** Returns a note as a sentence. A note that ends with `>` gets no full stop, because this ends a foreign text. */
+/** Returns a note as a sentence. It gets no full stop after `>`, the end mark of a foreign text. */
 function sentence(note: string): string {
   // The name of a tool at the beginning of a note is not capitalized.
   if (/^[a-z]+_[a-z_]+ /.test(note)) return `${note}.`;
@@ -345,7 +345,7 @@ export function confirmationText(confirmation: NonNullable<ReportedRun["confirma
 }
 
 export function tokenAgainStep(tool: string): string {
-  return `without its token: make the same ${tool} call again; it asks about this run and gives a new token`;
+  return `if you do not have the token of this run, make the same ${tool} call again: it asks again and gives a new token`;
 }
 
 /** Returns the call with which the agent continues after the person has approved. */

@@ -29,10 +29,9 @@ export interface ReportedRun extends Pick<RunFacts, ReportedFacts> {
   readonly failures: readonly SummarizedFailure[];
   readonly results: readonly (ObjectResult & { readonly input?: unknown })[];
   /**
-   * Set if the call asked for a page of results. The page is never cut; instead, the answer shows fewer groups of
-   * failures. `matching`: the number of results on all pages.
+   * Set for a page of results, which is never cut: the answer shows fewer groups of failures instead. `matching`: the
+   * number of results on all pages. `hasInput`: whether the results have the input of their items.
    */
-  /** Set for a page of get_run. `hasInput`: whether its rows have the input of their items. */
   readonly page?: { readonly cursor: string | undefined; readonly matching?: number; readonly hasInput?: boolean };
   readonly plan?: readonly PlannedRequest[];
   /** What sending the events of a dry run would take: requests, one for each event, and their bytes. */
@@ -142,7 +141,7 @@ interface ChangeWords {
   readonly isPlanned?: boolean;
 }
 
-/** Returns lines for each kind of change. `done`: the heading for objects of which only that is known. */
+/** Returns a line for each kind of change. `done`: the heading for objects if only their success is known. */
 export function changeLines(
   results: readonly ObjectResult[],
   all: Readonly<Record<string, number>>,

@@ -90,9 +90,10 @@ function contextLimit(detail: Detail, { operation, sent = [] }: Reason): Entry {
   const isFarBelow = typeof own === "number" && own * LIMITS.contextIdBytes.value <= LIMITS.optionContextBytes.value;
   const comes =
     typeof own === "number" && !sent.includes("onlyLoss") ? `; the item has ${many(own, "Context ID")}` : "";
+  const known = there(detail, detail.limit === LIMITS.optionContextIds.value ? "the option" : "this targeting");
   if (isNew && isFarBelow && own <= LIMITS.optionContextIds.value) {
     return {
-      message: `the project would hold more than ${MOST.project} Context IDs over all its targetings${comes}${there(detail)}`,
+      message: `the project would hold more than ${MOST.project} Context IDs over all its targetings${comes}${known}`,
       remedy: texts(
         "The item itself is valid. Remove Context IDs elsewhere in the project with update_contexts, or leave the item out.",
         "The item itself is valid. Remove Context IDs elsewhere in the project, or leave the item out.",
@@ -102,7 +103,7 @@ function contextLimit(detail: Detail, { operation, sent = [] }: Reason): Entry {
   return {
     message:
       `the option would hold more than ${MOST.option} Context IDs or 8 MB of them, ` +
-      `or the project more than ${MOST.project}${comes}${there(detail)}`,
+      `or the project more than ${MOST.project}${comes}${known}`,
     remedy: texts(
       "The item itself is valid. Give fewer Context IDs, or remove others with update_contexts; list_options shows the counts.",
       "The item itself is valid. Give fewer Context IDs, or remove others first. The web console shows the counts.",
@@ -118,7 +119,9 @@ function missingOption(operation: Reason["operation"], sent: Reason["sent"] = []
   if (operation === "addOptions") return "parent is not an option of this targeting";
   if (sent.includes("noGroup")) return "the group that it was to be moved to is not an option of this targeting";
   const missing = "no context targeting of the project has an option with this ID";
-  return operation === "updateOptions" ? `${missing}, or its new group does not exist, if it was to be moved` : missing;
+  return operation === "updateOptions"
+    ? `${missing}, or the option was to be moved to a group that does not exist`
+    : missing;
 }
 
 /** The messages, by code of the service (management-api 7). */

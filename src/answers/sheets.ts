@@ -10,7 +10,7 @@ import type { ReportedRun } from "./run-results.ts";
 
 const CELL_SEPARATORS: Readonly<Record<string, string>> = { ",": "commas", "\n": "line breaks" };
 
-/** Returns notes on how a sheet was read. Columns in `beside`, a preview in the same answer, are omitted. */
+/** Returns notes on how a sheet was read. Omits its columns if `beside`, the other notes of the answer, has them. */
 export function sheetNotes(
   file: InputFile | undefined,
   beside: readonly string[] = [],
@@ -36,7 +36,7 @@ export function undoFirstNote({ file, runId, did, isUndone }: ReportedRun): read
   const { likelyContexts, withoutContexts } = file?.seen ?? {};
   if (!did?.created || isUndone || !(likelyContexts || withoutContexts)) return [];
   return [
-    `to give the new options Context IDs of this file, first undo_run ${JSON.stringify({ runId })}, then import again with columns`,
+    `to give the new options Context IDs of this file, first undo_run ${JSON.stringify({ runId })}, then import again with the argument columns`,
   ];
 }
 
@@ -103,7 +103,7 @@ function dryRunLines(
   results: ReadonlyMap<string, number>,
   { isPart, fix }: { readonly isPart: boolean; readonly fix: string },
 ): readonly string[] {
-  const rest = "It has only these rows: the same call as the dry run, without dryRun, sends the others.";
+  const rest = "The sheet has only these rows: the same call as the dry run, without dryRun, sends the others.";
   return [isPart ? `Nothing was sent. ${rest}` : "Nothing was sent.", ...(results.has("Would fail") ? [fix] : [])];
 }
 

@@ -18,7 +18,7 @@ interface OutcomeLine extends Pick<DecisionLine, "caller" | "project"> {
 
 export type Audit = (line: OutcomeLine | DecisionLine) => void;
 
-/** Returns a function that writes audit entries with the time and without secrets. Logs an error if it cannot. */
+/** Returns a function that writes audit entries with the time and without secrets. Logs an error if writing fails. */
 export function auditInto(
   append: (line: string) => Promise<void>,
   { now, redact, log }: { readonly now: () => number; readonly redact: (line: string) => string; readonly log: Log },
@@ -57,7 +57,7 @@ export interface AuditedCall {
 
 const OPEN: ReadonlySet<string> = new Set(["running", "needs_confirmation"]);
 
-/** Writes the entry of a call without a run, which has its own. `answer`: undefined if the call failed. */
+/** Writes the entry of a call, unless its run has ended and so has an entry. `answer`: undefined if the call failed. */
 export function auditCall(
   audit: Audit,
   { tool, caller, requestId, services: { environment, project } }: AuditedCall,
@@ -80,7 +80,7 @@ export function auditCall(
   if (runId === undefined || OPEN.has(status)) audit({ ...line, runId, outcome: status, counts });
 }
 
-/** Writes the audit entry of a run, unless it only reads. `requestId`: the call's HTTP request, if known. */
+/** Writes the audit entry of a run, unless it only exports data. `requestId`: the call's HTTP request, if known. */
 export function auditRun(
   audit: Audit,
   { kind, header, status, counts }: RestedRun,

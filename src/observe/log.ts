@@ -26,7 +26,7 @@ interface LogOptions {
 
 export type FollowedWork = AsyncLocalStorage<LogFields>;
 
-/** The log fields of the present work. One for each process: before Node 24, each slows down every promise. */
+/** Creates storage for log fields of the present work. Once per process: before Node 24, each slows every promise. */
 export function followWork(): FollowedWork {
   return new AsyncLocalStorage();
 }

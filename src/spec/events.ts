@@ -22,6 +22,7 @@ const items: Parameter = { type: "items", required: false };
 const described = { item_name: text, item_category: text, brand: text };
 const form = { form_id: requiredText, form_name: text, form_type: text, form_destination: text };
 
+/** The fields of every event. If a required one is missing, the service rejects the event (assumed). */
 export const EVENT_FIELDS = {
   uid: requiredText,
   eventName: requiredText,

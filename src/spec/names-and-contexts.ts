@@ -45,7 +45,7 @@ export function codePoints(text: string): number {
   return count;
 }
 
-/** Why a Context ID is invalid (management-api 8.1). `bytes` is the length of the trimmed ID in UTF-8. */
+/** Why a Context ID is invalid (management-api 8.1). `bytes`: its length in UTF-8; 0 if it has no valid UTF-8 form. */
 interface ContextIdProblem {
   readonly rule: "empty" | "tooLong" | "halfCharacter";
   readonly bytes: number;
@@ -110,7 +110,7 @@ export function ulidTime(ulid: string): number {
   return time;
 }
 
-/** By how much the service's clocks may differ (assumed). Times of IDs that are closer do not show which is older. */
+/** By how much the service's clocks may differ (assumed). If the times of two IDs differ less, either may be older. */
 export const CLOCKS_APART_MS = 2000;
 
 /** Returns the highest ULID of a time (ms since 1970). All IDs that were created until then sort before it. */

@@ -37,7 +37,7 @@ test("a move into a group that is gone does not deny the option", async () => {
   expect(moved.failures).toMatchObject([
     {
       errorCode: "TARGETING_CATEGORY_NOT_FOUND",
-      message: expect.stringContaining("or its new group does not exist, if it was to be moved"),
+      message: expect.stringContaining("or the option was to be moved to a group that does not exist"),
     },
   ]);
 });

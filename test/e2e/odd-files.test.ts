@@ -67,7 +67,7 @@ test.each(["Kontexts", "Shelf"])(
     const sheet = `Name,${heading},Group\nShoes,A-1,\n`;
     expect(textOf(await send("bulk_add_options", "twice.csv", sheet, { dryRun: true }))).not.toContain("undo_run");
     const made = await send("bulk_add_options", "twice.csv", sheet);
-    const undo = `first undo_run {"runId":"${made.structuredContent?.runId}"}, then import again with columns`;
+    const undo = `first undo_run {"runId":"${made.structuredContent?.runId}"}, then import again with the argument columns`;
     expect(textOf(made)).toContain(undo);
   },
 );

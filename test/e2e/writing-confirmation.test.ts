@@ -200,7 +200,7 @@ describe("a client that cannot ask", () => {
       const confirmation = { expiresAt, channel: "token", effect: expect.stringContaining('"Ball games"') };
       expect(checkedReport(shown)).toMatchObject({ status: "needs_confirmation", counts, confirmation });
       const until = `until ${expiresAt?.slice(0, 10)}, ${expiresAt?.slice(11, 16)} UTC.`;
-      for (const said of ['"Ball games"', until, "Next: without its token: make the same delete_options call again"]) {
+      for (const said of ['"Ball games"', until, "the token of this run, make the same delete_options call again"]) {
         expect(textOf(shown)).toContain(said);
       }
       const listed = await client.callTool("get_run", { status: "needs_confirmation" });

@@ -50,7 +50,7 @@ test("a full targeting says its limit, how many options are there and fit, and w
   expect(textOf(given)).toContain("nothing of that item was applied");
   const full = { targetingId: targeting, items: [{ name: "B1", children: contextIds(3).map((name) => ({ name })) }] };
   const dry = await session.client.callTool("bulk_add_options", { ...full, dryRun: true });
-  expect(textOf(dry)).toMatch(/it has 99,99\d, so \d more fits?/);
+  expect(textOf(dry)).toMatch(/it has 99,99\d, so at most \d more fits?/);
 });
 
 test("over many requests of uneven size the rows before the stop are in, and those after it are not", async () => {

@@ -266,7 +266,7 @@ test("added Context IDs that stay because the option was not read are said by na
   const planned = await call("undo_run", { runId: added.data.runId });
   expect(planned.data.undo).toEqual({ exact: 1, caveat: 0, notOurs: 0, impossible: 501 });
   expect(planned.text).toContain(
-    "Impossible to undo (it was not read before the run, so it may have held them already):",
+    "Impossible to undo (it was not read before the run, so it may have held these Context IDs already):",
   );
   const kept = /"Model 0" \(\w+\): keeps 1 Context ID/;
   expect(planned.text).toMatch(kept);

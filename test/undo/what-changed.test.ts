@@ -153,7 +153,7 @@ test("an option that another writer changed meanwhile is told with the number th
   const updated = await besideAnother("update_contexts", { items }, running, "another's");
   expect(updated).toMatchObject({ status: "succeeded" });
   expect(updated.notes.join("\n")).toContain(
-    `"Running Shoes" (${running}) holds 4 Context IDs; 3 were expected: another writer may have changed it`,
+    `"Running Shoes" (${running}) holds 4 Context IDs; 3 were expected: another writer may have changed this`,
   );
   const more = { targetingId, onExisting: "addContexts", items: [{ name: "Sandals", contexts: ["u", "v"] }] };
   const extended = await besideAnother("bulk_add_options", more, sandals, "another's too");
