@@ -100,8 +100,8 @@ const { targetingId } = inTargeting;
 const renamed = ARGUMENTS.rename_targetings();
 
 /**
- * By tool: the arguments as a run stores them, with what the server found under the name of each targeting that the
- * call names.
+ * By tool: the arguments as a run stores them. They include what the server found for each targeting that the call
+ * identifies by name.
  */
 export const INPUTS = {
   create_targetings: z.object(ARGUMENTS.create_targetings()),

@@ -191,7 +191,7 @@ export function changeOf<Tool extends WriteTool>({ tool, input }: WriteCall<Tool
   };
 }
 
-/** Detects how to read the sheet in a call. Undefined if there is no sheet, or if that is known already. */
+/** Detects how to read the sheet in a call. Undefined if there is no sheet, or if its form is already known. */
 async function lookAt(
   tool: WriteTool,
   call: Pick<WriteCall, "input">,
@@ -309,7 +309,7 @@ function takesAway(step: Step): boolean {
 
 type Left = { readonly header: RunHeader<WriteCall>; readonly state: Pick<RunState, "planned" | "updatedAt"> };
 
-/** Returns whether an identical call may resume a run: no deletion, and none without a plan that may need approval. */
+/** Returns whether an identical call may resume a run. False for deletions, and for removals without a plan. */
 export function mayGoOn({ header, state }: Left): boolean {
   const { deletes, mayTakeAway } = changeOf(header.call);
   return !deletes && (state.planned || !mayTakeAway);
@@ -325,7 +325,7 @@ export function mayBeClaimed({ header, state }: Left, now: number): boolean {
 }
 
 /**
- * Returns the state of a run without a plan: all items of the input, not applied. If its file cannot be read, the state
+ * Returns the state of a run without a plan: all items of the input are pending. If its file cannot be read, the state
  * has a single object for the whole file.
  */
 export async function unplannedState(call: WriteCall, bytes: ByteSource | undefined): Promise<RunState> {
@@ -450,5 +450,5 @@ const NOT_THERE: ReadonlySet<string> = new Set([
   "NAME_NOT_FOUND",
 ]);
 
-/** The standings with which a deletion may have removed its object. `unknown`: the deletion got no answer. */
+/** The standings of objects that a deletion may have removed. `unknown`: the deletion got no answer. */
 const DELETED: ReadonlySet<Standing> = new Set(["succeeded", "alreadyDone", "unknown"]);

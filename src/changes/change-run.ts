@@ -55,7 +55,7 @@ export interface ChangeWorld extends FinishingWorld {
   readonly clock: Clock;
   readonly random: () => number;
   readonly project: string;
-  /** The time limit of a request, in milliseconds. So long after a run has ended, no request of it is open. */
+  /** The time limit of a request, in milliseconds. This long after a run has ended, none of its requests is open. */
   readonly requestTimeoutMs: number;
 }
 
@@ -80,9 +80,9 @@ export const CHANGE_FORM: RunForm<WriteCall, JournalEntry> = {
   line: journalLine,
 };
 
-/** How long a run that was taken over waits at most for the write lock before it needs the lock, in milliseconds. */
+/** How long `takenOver` waits at most for the write lock, in milliseconds. */
 const TURN_MS = 10_000;
-/** The maximum number of plan entries in memory. Then they are written to disk. */
+/** How many plan entries are collected in memory before they are written to disk. */
 const ENTRIES_PER_FLUSH = 64;
 
 export type NewApproval = Pick<RunFacts, "asked" | "decided">;
@@ -352,7 +352,7 @@ async function storePreviousValues(
   if (plan.former.size > 0) await keep("former", inPieces(plan.former.lines()));
 }
 
-/** Yields the lines of the part `removed`. Adds the options that it reads for them to the previous values. */
+/** Yields the lines of the part `removed`. Adds the options that are read for these lines to the previous values. */
 async function* removedLines(
   { removed, former }: Plan,
   isFresh: boolean,

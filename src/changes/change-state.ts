@@ -64,7 +64,7 @@ export class RunState {
     this.facts = { ...plan.facts };
   }
 
-  /** Sets the plan, whose lists must not change later. Throws a RangeError if the run already has a plan. */
+  /** Sets the plan. The caller must not change its lists later. Throws a RangeError if the run already has a plan. */
   adopt(plan: PlannedWork): void {
     if (this.steps.length + this.objects.length > 0) throw new RangeError("the run already has a plan");
     this.#work = new RunWork(plan);
@@ -80,7 +80,7 @@ export class RunState {
   }
 
   apply(entry: JournalEntry): void {
-    // The run has ended before. This second entry `stop` was added by a run that undoes this one.
+    // The run had already ended. Another run, which undoes it, has added this second entry `stop`.
     if (entry.t === "stop" && this.stopped !== undefined) this.endedAt ??= this.updatedAt;
     if (entry.t === "resume") this.endedAt = undefined;
     this.#change(entry);
@@ -158,10 +158,10 @@ export class RunState {
   }
 
   /**
-   * Returns whether an option existed before the run's first request, by the list of options that was read before that.
-   * If it did, this run has not created it. Of a long list, only the newest options are known. "likelyBefore": the
-   * option has an older ULID than these. A new option can also have one if the service's clock was set back. Undefined
-   * if no list was read.
+   * Returns whether an option existed before the run's first request, and so was not created by the run. This is judged
+   * by the list of options that was read before that request. Of a long list, only the newest options are known.
+   * "likelyBefore": the option has an older ULID than these. A new option can have an older ULID only if the service's
+   * clock was set back. Undefined if no list was read.
    */
   orderByList(step: Step, id: string): "before" | "likelyBefore" | "after" | undefined {
     const list = bindingOf(step, "parent") === undefined ? "targeting" : "parent";
@@ -225,7 +225,7 @@ export class RunState {
     for (const id of standings.ofObject(object)) {
       const part = this.steps.partAt(id);
       if (part === undefined || !standings.isApplied(id)) continue;
-      // If it was already gone when the deletion was sent again, an earlier attempt has deleted it.
+      // If the object was already gone when the deletion was sent again, an earlier attempt has deleted it.
       if (isDeletion(part)) return "deleted";
       if (!this.isDone(id)) continue;
       if (isCreate(part)) return "created";
@@ -244,7 +244,7 @@ export class RunState {
     return this.#work.standings.firstSent(step);
   }
 
-  /** Returns whether a step in doubt was refused with its whole request. A second refusal then ends the doubt. */
+  /** Returns whether a step in doubt was refused with its whole request. A refusal after a resume ends the doubt. */
   wasRefusedInDoubt(step: number): boolean {
     return this.#work.standings.refusedInDoubt.has(step);
   }

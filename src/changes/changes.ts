@@ -58,8 +58,8 @@ export class Changes {
   readonly runs: KindRuns<WriteCall, JournalEntry, RunState, Plan | Planning, NewApproval>;
   readonly #context: RunsContext & ChangeWorld;
   /**
-   * By run ID: what the run would remove. Contains only runs whose approval has not been requested yet, because their
-   * planning ended after their call had been answered.
+   * By run ID: what the run would remove. Contains only runs that were planned after their call had been answered, and
+   * whose next report must hold a confirmation token.
    */
   readonly #asked = new Map<string, { readonly losses: readonly Loss[]; readonly at: number }>();
 
@@ -129,7 +129,7 @@ export class Changes {
     return this.#ifWaiting(await this.lastRun(call, caller));
   }
 
-  /** Returns the ID of the caller's latest run of an identical call, without dry runs. */
+  /** Returns the ID of the caller's latest run of an identical call. Dry runs do not count. */
   async lastRun(call: WriteCall, caller: string): Promise<string | undefined> {
     const [last] = await this.#context.store.list({ lastOf: this.runs.fingerprint(call, caller) });
     return last;
@@ -169,7 +169,7 @@ export class Changes {
     return this.runs.drivenLike(this.runs.fingerprint(call, unfinished.caller));
   }
 
-  /** Stores a run and plans it in the background. Until then, the only object of the run is the targeting. */
+  /** Stores a run and plans it in the background. Until it is planned, its only object is the targeting. */
   async planLater(
     unfinished: UnfinishedPlan,
     { plan: making, stop }: Planning<FinishedPlan>,
@@ -218,7 +218,7 @@ export class Changes {
     return isWaiting ? this.#asked.get(header.runId)?.losses : undefined;
   }
 
-  /** Starts a stored run in the background. Undefined if it was started already. Throws an ExecutionRefusedError. */
+  /** Starts a stored run in the background. Undefined if already started. Throws ExecutionRefusedError or FileError. */
   async start(header: ChangeHeader, plan: Plan | Planning, lease?: Lease): Promise<ChangeRun | undefined> {
     await this.runs.checkExecutable(header);
     if ("plan" in plan) {
@@ -236,7 +236,7 @@ export class Changes {
   /**
    * Plans a stored run in the background and starts it with `begin`. If `begin` returns undefined, `ask` requests
    * approval; without `ask`, the plan is only stored. While the plan is being made, the state of the run is
-   * `meanwhile`. Default: a state that lists the whole input as not applied.
+   * `meanwhile`. Default: a state that lists the whole input as pending.
    */
   async prepare(
     header: ChangeHeader,
@@ -285,7 +285,7 @@ export class Changes {
     return this.runs.hold(run);
   }
 
-  /** Returns a state that lists the whole input as not applied. The rows of a file are added when it has been read. */
+  /** Returns the planning and a state that lists the whole input as pending. Rows of a file are added once read. */
   async #unplanned(header: ChangeHeader, planning: Planning) {
     const { call, runId } = header;
     if (fileOf(call) === undefined) {

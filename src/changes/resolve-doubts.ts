@@ -12,16 +12,16 @@ import { isDeletion, type Step } from "./rows/entries.ts";
 
 /**
  * What the current data of the service show about unanswered steps. `areApplied`: all of them were applied, so none of
- * their requests can still be in progress.
+ * their requests can still be in progress. Steps that create targetings are not checked.
  */
 interface Found extends Resolved {
   readonly areApplied: boolean;
 }
 
 /**
- * Reads what the unanswered steps of a run did. An option counts as created by this run if it has the sent name and did
- * not exist before the run, as the list that was read then shows. Without that list, its ID must be newer than the IDs
- * of all options that the run certainly created. Throws an ApiError.
+ * Reads what the unanswered steps of a run did. An option counts as created by this run if it has the sent name and,
+ * by the list that was read before the run's first request, did not exist then. Without that list, its ID must be newer
+ * than the IDs of all options that the run certainly created. Throws an ApiError.
  */
 export async function resolveDoubts(state: RunState, reading: Reading): Promise<Found> {
   const steps = [...state.inDoubt()].flatMap((id) => state.steps.at(id) ?? []);

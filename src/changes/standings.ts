@@ -18,7 +18,7 @@ type StepStanding =
 
 /**
  * The standings of steps that can be in doubt: they may or may not have been applied. A step with any other standing
- * was answered or replaced.
+ * was answered, replaced or dropped.
  */
 const OPEN_TO_DOUBT: ReadonlySet<StepStanding> = new Set(["pending", "deferred", "unknown", "notApplied"]);
 
@@ -34,7 +34,7 @@ export class StepStandings {
   readonly #standing: StepStanding[] = [];
   /** The steps with `prepares`: they set a temporary name, or reverse a part of a failed change. */
   readonly preparing = new Set<number>();
-  /** Steps in doubt whose second request was refused as a whole. Their first attempt may still have been applied. */
+  /** Steps in doubt whose later requests were refused as a whole. Their first attempt may still have been applied. */
   readonly refusedInDoubt = new Set<number>();
   readonly #deferrals = new Map<number, Deferral>();
   /** When each step in doubt was first sent. */

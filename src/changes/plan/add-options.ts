@@ -189,7 +189,7 @@ function newSubOptions(
   });
 }
 
-/** Returns the groups of a targeting by name. The web console can leave two groups of one name (management-api 4.2). */
+/** Returns groups by name. Edits in the web console can give two groups the same name (management-api 4.2). */
 async function topLevelGroups(targetingId: string, { api, signal }: PlanningContext): Promise<NameIndex<OptionRecord>> {
   const groups = new NameIndex<OptionRecord>();
   for await (const option of readOptions(api, targetingId, signal, { subOptions: false })) {
@@ -200,9 +200,9 @@ async function topLevelGroups(targetingId: string, { api, signal }: PlanningCont
 
 /**
  * Plans the rows that have the ID of an existing option, as in a file with results. Returns the options of all other
- * rows. A row that equals its option is already done. With `addContexts`, missing Context IDs are added. If
- * `onExisting` is given, another group is only reported. With any other difference, the row fails, even if `onExisting`
- * is `skip`.
+ * rows. A row that equals its option is already done. With `addContexts`, missing Context IDs are added. Unless
+ * `onExisting` is `fail`, another group is only reported. With any other difference, the row fails, even if
+ * `onExisting` is `skip`.
  */
 async function planRowsWithIds(
   plan: Plan,

@@ -180,8 +180,7 @@ export function noteRows(plan: Plan, asked: readonly ItemContextChange[], { opti
     for (const id of gone) held.delete(id);
     for (const id of wanted) held.add(id);
     const change = {
-      // Of an item that only removes Context IDs, the number of added ones is omitted. Of all others, it is stored even
-      // if it is 0.
+      // For an item that only removes Context IDs, `added` is omitted. For other items, it is stored even if it is 0.
       ...((set !== undefined || add.length > 0 || remove.length === 0) && {
         added,
         alreadyThere: wanted.length - added,

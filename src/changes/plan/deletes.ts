@@ -100,8 +100,8 @@ function namedTargetings(plan: Plan, { ids, names = [] }: Inputs["delete_targeti
 /**
  * Plans deleting options. They are read first, to show what would be deleted, and because a request may contain only
  * 150 groups and sub-options. A group is deleted just before its last sub-option. So no group becomes empty
- * (management-api 7.4, case 6). Of the deleted sub-options, at most this one moves to the top level: if it is deleted
- * only in the next request.
+ * (management-api 7.4, case 6). Of the deleted sub-options, only the last one can move to the top level: it does if the
+ * next request deletes it.
  */
 export async function planDeleteOptions(input: Inputs["delete_options"], context: PlanningContext): Promise<Plan> {
   const { api, signal } = context;
@@ -211,8 +211,8 @@ async function subOptionsOf(
 }
 
 /**
- * Returns deleted options as they are stored for an undo. If the group of an option is deleted as well, its name is
- * stored, because an undo creates the group again under another ID.
+ * Returns deleted options as they are stored for an undo. If the group of an option is deleted as well, the group's
+ * name is stored, because an undo creates the group again under another ID.
  */
 function placed(options: readonly OptionRecord[]): readonly PlacedOption[] {
   const names = new Map(options.map(({ _id, name }) => [_id, name]));

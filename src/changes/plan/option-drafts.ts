@@ -111,7 +111,7 @@ export class OptionDrafts {
     return this.#withGroups().sort((one, other) => one.object - other.object);
   }
 
-  /** Returns the candidates. An option that other rows name as their group is one, unless its row says otherwise. */
+  /** Returns the candidates. An option that other rows name as a group is a group, unless its own row denies it. */
   #withGroups(): OptionCandidate[] {
     for (const name of this.#groupNames) {
       const object = this.#names.get(name);

@@ -26,17 +26,15 @@ export interface Loss {
   readonly kind: "targeting" | "option" | "optionGroup" | "contextIds";
   /** How many it would lose: options of a targeting, sub-options of a group, or Context IDs of an option. */
   readonly count: number;
-  /**
-   * For a group: the sorted IDs of its sub-options, except those that the same run moves elsewhere, and how many
-   * Context IDs the group has itself.
-   */
+  /** For a group: the sorted IDs of its sub-options, except those that the same run moves elsewhere. */
   readonly subOptions?: readonly string[];
   /** The names of the first sub-options that remain when their group is deleted. Absent if they were not read. */
   readonly freedNames?: readonly string[];
+  /** For a group: how many Context IDs the group itself has. */
   readonly ownContextIds?: number;
   /**
-   * For a deletion: when the object was last changed or, for a targeting, when one of its options was. It shows that
-   * Context IDs were replaced even if their number is the same.
+   * For a deletion: when the object was last changed or, for a targeting, when one of its options was. A new time shows
+   * that Context IDs were replaced even if their number is the same.
    */
   readonly updatedAt?: string;
   /** For an option: set if it is in a group. */
@@ -64,7 +62,7 @@ export function optionLoss(
   return { name, _id, kind: "option", count, ...(typeof parent === "string" && { isInGroup: true }) };
 }
 
-/** Returns the loss of an option that had `held` Context IDs, and that loses `removed` and gets `added` of them. */
+/** Returns the loss of an option with `held` Context IDs if `removed` of them are removed and `added` are added. */
 export function contextIdLoss(
   { name, _id }: Pick<Loss, "name" | "_id">,
   { held, removed, added }: { readonly held: number; readonly removed: number; readonly added: number },
@@ -79,7 +77,7 @@ export interface LostOption {
   readonly contextIds: number;
 }
 
-/** What a run removes, stored for an undo: Context IDs (an item that adds them), options, or a targeting. */
+/** What a run removes, stored for an undo: Context IDs (as an item that adds them), options, or a targeting. */
 export type Removed =
   | { readonly kind: "row"; readonly row: UpdateContextsItem }
   /** `areRead`: the options already contain their Context IDs. */
@@ -161,8 +159,8 @@ export class Plan {
 
   /**
    * Yields the steps in order, as blocks of rows and as lists. The entry of a block contains its objects and its steps.
-   * If an earlier step uses a later object, `entries` has already yielded the objects, so the rows of the block are
-   * yielded as a list of steps.
+   * If an earlier step uses an object of the block or a later one, `entries` has already yielded objects of the
+   * block. The rows of the block are then yielded as a list of steps.
    */
   *#sections(): Generator<RowBlock | readonly Step[]> {
     let named = 0;

@@ -103,7 +103,7 @@ function takenBy(step: Step, { names }: TargetingContents, name: string): Reason
   return existingIds && refusal(step, "TARGETING_CATEGORY_NAME_DUPLICATE", { existingIds });
 }
 
-/** Returns a reason if a step would exceed a limit. The project's Context IDs are known only of this targeting. */
+/** Returns a reason if a step would exceed a limit. Context IDs of the project's other targetings are not counted. */
 function overLimit(step: Step, targeting: string, { options, contextIds, room }: TargetingContents) {
   if (step.weight.options > room.options) {
     const limit = LIMITS.targetingOptions.value;
@@ -190,7 +190,7 @@ interface Refused extends Update {
   readonly reason: Reason;
 }
 
-/** Adds the renames to names that are not free, since the renames of the options that have them would fail. */
+/** Adds the renames to names that stay taken, because the options with these names would keep them. */
 function withNotFreed(refused: readonly Refused[], updates: readonly Update[]): readonly Refused[] {
   const all = [...refused];
   const failing = new Set(refused.map(({ step }) => step));
@@ -235,7 +235,7 @@ function isRename({ step: { item }, option }: Update): boolean {
   return item.name !== undefined && item.name !== option.name;
 }
 
-/** Returns the reason if the service would refuse the new name, parent or type of an option (management-api 7.4). */
+/** Returns a reason if the service would refuse an option's name, parent or `exposeChildren` (management-api 7.4). */
 async function badChange(
   update: Update,
   renamed: ReadonlySet<string>,

@@ -36,7 +36,7 @@ const binding = z.object({
   object: z.number().exactOptional(),
 });
 
-/** A field of a step whose ID may become known only when the step is sent. The only field of a deletion is `_id`. */
+/** A field of a step that holds an ID, which may be unknown until the step is sent. A deletion has only `_id`. */
 export type Binding = Fixed<z.infer<typeof binding>>;
 
 /** What a field is bound to: an ID, or an object of the run whose ID is used once it is known. */
@@ -198,7 +198,7 @@ const settlement = z.object({
   _id: z.string().exactOptional(),
 });
 
-/** The outcome of an object without a step, such as one with an invalid name. */
+/** The outcome of an object that no step decides, such as an object with an invalid name. */
 export type Settlement = Fixed<z.infer<typeof settlement>>;
 
 const amendedObject = reportedObject.pick({ change: true }).extend({ object: z.number() });
@@ -227,7 +227,7 @@ const madeRows = z.object({
   ids: z.array(z.string().nullable()),
 });
 
-/** The result of rows that were created. `from`: the step of the first row, which those of the others follow. */
+/** The IDs of options created from rows. `from`: the step of the first row. The steps of the other rows follow it. */
 export type MadeRows = Fixed<z.infer<typeof madeRows>>;
 
 const shownValue = z.union([z.string(), z.number(), z.boolean(), z.null()]);
@@ -275,7 +275,7 @@ export type EffectObject = EffectPart["objects"][number];
 export const waits = z.object({
   digest: z.string(),
   effect: z.string(),
-  /** The part of `effect` that the web page shows. Absent if it shows all of it. */
+  /** The part of `effect` that the web page shows. Absent if the page shows the whole text. */
   note: z.string().exactOptional(),
   optionsThere: z.number().exactOptional(),
   parts: z.array(effectPart),
@@ -402,7 +402,7 @@ const entry = z.discriminatedUnion("t", [
 /** One entry of a journal, which is one line. Reading all entries in order gives the state of the run. */
 export type JournalEntry = Exclude<Fixed<z.infer<typeof entry>>, { readonly t: "rows" }> | RowsEntry;
 
-/** When a request was sent, and what the journal says about the clocks of that time. */
+/** When a request was sent, by which machine's clock, and how far the service's clock was ahead of that clock. */
 export type Sent = Pick<Extract<JournalEntry, { readonly t: "send" }>, "at" | "machine" | "ahead">;
 
 export const journalEntry: z.ZodType<JournalEntry> = entry;
@@ -444,7 +444,7 @@ const formerOption = z.object({
 
 export type PreviousOption = z.infer<typeof formerOption>;
 
-/** The fields of an option or targeting that others have already set as a step of the run would. */
+/** The fields of an option or targeting that others have already set to the values that a step of the run sets. */
 export type SameFields = Pick<PreviousOption, "name" | "parent" | "exposeChildren">;
 
 export const previousValueLine = z.discriminatedUnion("kind", [formerTargeting, formerOption]);

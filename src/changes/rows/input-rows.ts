@@ -247,8 +247,8 @@ function rowChecker(header: Header, { targeting }: MoreOfSheet, does: "add" | "e
       return invalidRow("otherTargeting", { value: value.slice(0, 40) }).reason;
     }
     const ofIds = contextActionIn(action(cells)) ?? undefined;
-    // Without a column for what to do with the Context IDs, a person may write it here. Such a row is refused: Set
-    // would otherwise add Context IDs, as Edit does.
+    // Without the column `op`, a person may write its values in the column `action`. Such a row is refused: otherwise
+    // the value Set would add Context IDs, as Edit does.
     if (does === "edit" && header.at("op") < 0 && ofIds !== undefined) {
       return invalidRow("actionElsewhere", { action: ofIds, does }).reason;
     }

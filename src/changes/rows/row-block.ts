@@ -222,7 +222,7 @@ interface Json {
   readonly bytes: number;
 }
 
-/** Returns a text as JSON, with its size in bytes, which is counted while looking for what needs escapes. */
+/** Returns a text as JSON, with its size in bytes. One loop counts the bytes and looks for characters to escape. */
 function jsonOf(text: string): Json {
   let bytes = 2;
   for (let at = 0; at < text.length; at += 1) {

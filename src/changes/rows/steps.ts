@@ -184,7 +184,7 @@ export class StepMaker {
 
 /**
  * Returns the names of the fields that a step sends. They show what an ambiguous error code means. `detach` is used for
- * `parent: null`, and `onlyLoss` is added if the step only removes something.
+ * `parent: null`, and `onlyLoss` is added if the step removes Context IDs and adds none.
  */
 export function sentFields({ item, bindings, operation }: Step): readonly string[] {
   const fields = Object.entries(item ?? {}).map(([field, value]) => (value === null ? "detach" : field));
@@ -207,7 +207,7 @@ export function contextCount({ contexts = [], children = [] }: CountedOption): n
   return children.reduce((sum, child) => sum + (child.contexts?.length ?? 0), contexts.length);
 }
 
-/** The size of a ULID in JSON in bytes, with its quotation marks. Needed even if an ID is not known yet. */
+/** The size of a ULID in JSON in bytes, with its quotation marks. IDs that are not known yet have this size, too. */
 const ID_BYTES = 28;
 
 /** Returns the size of an item in a request body in bytes: its JSON, its bound fields, and one comma. */

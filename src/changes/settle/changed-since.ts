@@ -33,9 +33,9 @@ function counted(value: PreviousValue): PreviousValue {
  * each open step that would delete or overwrite changes by others: `unknown` if an earlier request may have applied the
  * step, otherwise `failed`. If others already made the same change as a step that was never sent, stores the current
  * values as the previous ones, so that the run does not claim that change. Undefined if no open step needs a
- * comparison. `isFull`: reads the Context IDs of every option whose Context IDs the run will change. Otherwise only of
- * those options that now have another number of them. The caller must have the write lock, so that this server sends no
- * other request meanwhile. Throws the ApiError of a failed read.
+ * comparison. `isFull`: reads the Context IDs of every option whose Context IDs the run will change. Otherwise reads
+ * only those of options whose number of Context IDs has changed. The caller must have the write lock, so that this
+ * server sends no other request meanwhile. Throws the ApiError of a failed read.
  */
 export async function changedSince(
   run: ComparedRun,
@@ -211,7 +211,7 @@ function openChanges(state: RunState): readonly Step[] {
   return [...steps.values()];
 }
 
-/** Values that the run itself may have set in the fields that its steps overwrite, which others have not changed. */
+/** By field that a step overwrites: the values that the run itself may have set. Any other new value is by others. */
 interface Replaced {
   readonly names?: readonly string[];
   readonly parents?: readonly (string | null)[];

@@ -69,7 +69,7 @@ export async function drive(
   }
 }
 
-/** The maximum number of groups whose sub-options are read before the first request. Of more, none is read. */
+/** The maximum number of groups whose sub-options are read before the first request. If there are more, none are. */
 const MAX_GROUPS = 20;
 
 /**
@@ -170,8 +170,8 @@ interface Writers {
 }
 
 /**
- * Ends the steps whose objects others have changed, and the creates whose lost request has applied them. Returns whether
- * there were any. Also notes which changes of the run others have already made.
+ * Ends the steps whose objects others have changed, and the creates that an unanswered request has applied. Returns
+ * whether there were any. Also notes which changes of the run others have already made.
  */
 async function endChangedSteps(driver: ChangeDriver, { epoch }: Turn, writers: Writers): Promise<boolean> {
   const { clock } = driver;

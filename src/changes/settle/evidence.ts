@@ -34,7 +34,7 @@ type Execution = RunExecution<WriteCall, JournalEntry, RunState>;
 export type ComparedRun = Pick<Execution, "state" | "part" | "keep" | "lease">;
 
 export interface Comparison {
-  /** The ends of the open steps whose objects others have changed. */
+  /** The outcomes of the open steps whose objects others have changed. */
   readonly ends: readonly StepChange[];
   /** What the report says about objects that others have already changed as the run would. */
   readonly amended: readonly AmendedObject[];
@@ -188,7 +188,7 @@ export class ServerClock {
     return theirs < ours + this.#ids.lowest && !this.#mayBeSetBack();
   }
 
-  /** Returns whether another reading of the header `Date` may prove the order of a time of the service and of ours. */
+  /** Returns whether another reading of the header `Date` may prove the order of a service time and one of ours. */
   mayShowOrder(theirs: number, ours: number): boolean {
     if (!this.#isCompared()) return false;
     if (theirs < ours + this.#ids.lowest) return !this.#isNotSetBack(ours);

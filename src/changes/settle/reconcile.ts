@@ -97,7 +97,7 @@ export async function reconcileCreates(
 
 /**
  * Improves what is known about the service's clock: the IDs of objects that are certainly newer than the first attempt
- * to create them limit how far it can be ahead.
+ * to create them limit how far this clock can be ahead.
  */
 function observeOwn(driver: ChangeDriver, open: readonly OpenCreate[], found: LookedUp["found"]): void {
   const { serverClock, state, clock } = driver;

@@ -46,8 +46,8 @@ interface Present {
 }
 
 /**
- * How many Context IDs the run adds to an option and removes from it, by its previous values. `isOther`: others have
- * added or removed some of these since.
+ * How many Context IDs the run adds to an option and removes from it, compared with the previous values. `isOther`:
+ * others have added or removed some of these since.
  */
 interface Effect {
   readonly added: number;

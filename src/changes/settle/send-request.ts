@@ -21,9 +21,9 @@ type Attempt =
   | { readonly kind: "turnLost" };
 
 /**
- * How the sending of a request ended. `turnLost`: not all was sent, because this process lost the write lock, or
- * because a comparison of the objects with their previous values is due. The rest is sent later, with the lock and
- * after the comparison.
+ * How the sending of a request ended. `turnLost`: a part was not sent, because this process lost the write lock, or
+ * because objects must first be compared with their previous values, or looked up after a lost answer. This part is
+ * sent later, with the lock.
  */
 export type BatchEnd =
   | { readonly ended: false; readonly turnLost?: true }
@@ -35,7 +35,7 @@ const TURN_LOST: BatchEnd = { ended: false, turnLost: true };
 interface Sending {
   batches: readonly Batch[];
   again: boolean;
-  /** The time left for retries, in milliseconds. Halves share it. Waiting for the write lock does not use it. */
+  /** The time left for retries, in ms. The halves of a request share it. Waiting for the write lock does not use it. */
   budgetMs: number;
 }
 
@@ -118,7 +118,7 @@ async function attemptOnce(
     renew: () => driver.intend(turn),
     onLate: () => driver.record({ t: "late", steps, at: driver.clock.now() }),
   });
-  // Read right before sending: this time is compared with the service's clock, and each delay makes that less precise.
+  // Read right before sending, because each delay makes the comparison with the service's clock less precise.
   const leftAt = driver.clock.now();
   const answer = await orError(isApiError, driver.send(operation, steps, fence));
   if (answer instanceof Error) return { kind: "error", error: answer };
@@ -136,8 +136,8 @@ function sentBy({ clock, serverClock }: ChangeDriver, at: number): Sent {
 }
 
 /**
- * Records in the journal that a request is about to be sent. If the write lock is lost, records that nothing was sent,
- * and returns undefined.
+ * Writes the entry about the next request to disk, and renews the leases. If the write lock is lost, records that
+ * nothing was sent, and returns undefined.
  */
 async function announceOrWithhold(driver: ChangeDriver, turn: Turn): Promise<Intent | undefined> {
   try {
@@ -149,7 +149,7 @@ async function announceOrWithhold(driver: ChangeDriver, turn: Turn): Promise<Int
   }
 }
 
-/** Returns the times in the IDs of the first and the last object that a request created. Others add nothing. */
+/** Returns the times in the IDs of the first and the last object that a request created. The others lie between. */
 function madeTimes(operation: BulkOperation, { results }: BulkAnswer): readonly number[] {
   if (!isCreate({ operation })) return [];
   let first: string | undefined;
