@@ -1,5 +1,6 @@
 import { isApiError } from "../api/errors.ts";
 import type { ManagementApi, Reading } from "../api/management.ts";
+import { defined } from "../platform/by-key.ts";
 import { undefinedIf } from "../platform/files.ts";
 import { type OptionNames, optionNamesOnce } from "../reads/option-lists.ts";
 import type { ChangedOption, Done, OptionEffect, TargetingEffect, UncertainObject } from "../runs/kind.ts";
@@ -136,9 +137,9 @@ export function leftOf({ made, unclear }: Resolved, state: RunState, undos: read
 export function withoutUndone(done: Done, undos: readonly EarlierUndo[]): Done {
   const last = undos.at(-1);
   if (last === undefined) return done;
-  const { targetings, options } = undos.reduce((rest, undo) => withoutEffects(rest, undo.done), done);
+  const rest = undos.reduce((left, undo) => withoutEffects(left, undo.done), done);
   const isLeft = ({ name }: UncertainObject): boolean => last.left.has(name ?? "");
-  return { targetings, options, unknown: done.unknown.filter(isLeft), unresolved: done.unresolved.filter(isLeft) };
+  return { ...rest, unknown: done.unknown.filter(isLeft), unresolved: done.unresolved.filter(isLeft) };
 }
 
 function withoutEffects(done: Done, undo: Done): Done {
@@ -148,6 +149,9 @@ function withoutEffects(done: Done, undo: Done): Done {
   for (const one of undo.options) if (one.did === "created") again.set(placeOf(one.targeting, one.left.name), one._id);
   const undone = new Map([...undo.targetings, ...undo.options].map((one) => [one._id, one]));
   const isGone = (_id: string): boolean => undone.get(_id)?.did === "deleted";
+  const gone = new Set(
+    undo.options.map((one) => (one.did === "deleted" ? placeOf(one.targeting, one.before?.name ?? "") : "")),
+  );
   const newIds = new Map<string, string>();
   const targetings = done.targetings.filter((one) => {
     if (one.did === "created") return !isGone(one._id);
@@ -173,7 +177,8 @@ function withoutEffects(done: Done, undo: Done): Done {
     const { before } = one;
     return [{ ...one, targeting, before: before && { ...before, parent: groupOf(before.parent) } }];
   });
-  return { ...done, targetings, options };
+  const withoutId = done.withoutId?.filter((one) => !gone.has(placeOf(one.targeting, one.left.name)));
+  return { ...done, targetings, options, ...defined({ withoutId }) };
 }
 
 /** Returns the Context IDs that an option lacks since an undo created it again, because another group had them. */
@@ -213,6 +218,6 @@ function changesLeft(
   return Object.keys(some).length === 0 ? [] : [{ ...about, ...some }];
 }
 
-export function hasNoEffect({ targetings, options, unknown, unresolved }: Done): boolean {
-  return targetings.length + options.length + unknown.length + unresolved.length === 0;
+export function hasNoEffect({ targetings, options, withoutId = [], unknown, unresolved }: Done): boolean {
+  return targetings.length + options.length + withoutId.length + unknown.length + unresolved.length === 0;
 }

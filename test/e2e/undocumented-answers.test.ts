@@ -137,4 +137,8 @@ test("an undo names a created option whose ID could not be read and whose name h
   // The renamed option is in the group, so the undo keeps the group, too.
   expect({ impossible, notOurs }).toEqual({ impossible: 1, notOurs: 1 });
   expect(textOf(planned)).toMatch(/"Ball".*its ID could not be read, and no single option has its name and group now/s);
+  await call(client, "apply_plan", { runId: undo.parse(planned.structuredContent).runId });
+  await call(client, "update_options", { targetingId, items: [{ currentName: "Football", name: "Ball" }] });
+  const again = await client.callTool("undo_run", { runId });
+  expect(undo.parse(again.structuredContent).undo).toMatchObject({ exact: 2, impossible: 0, notOurs: 0 });
 });
