@@ -260,7 +260,7 @@ function placeSide(place: WantedPlace, groupName: (id: string) => string): Side 
   return { key: place.row, shown: place.row.option.name ?? "" };
 }
 
-/** Corrects Context IDs that the reading of the file split at a separator, if the option already has the unsplit ID. */
+/** Joins the parts of a Context ID that was split at a separator, if the option already has the whole ID. */
 function keepUnsplitIds(wish: ContextsWish | undefined, { contexts }: ServiceOption): ContextsWish | undefined {
   if (wish?.split === undefined) return wish;
   const taken = new Set(splitBeside(wish.split, []));
@@ -323,7 +323,7 @@ interface Result {
   readonly problems: Problems;
 }
 
-/** Checks the names and groups after the plan, and reports problems. Returns the limits that would be exceeded. */
+/** Reports problems with the names and groups that the plan would lead to. Returns the limits that it would exceed. */
 function checkResult(result: Result): readonly ExceededLimit[] {
   const { options, items } = result;
   const known = new Map(options.map((option) => [option._id, knownOption(option)]));

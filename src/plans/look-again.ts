@@ -101,7 +101,7 @@ export interface AppliedObjects {
   idOf(object: number): string | undefined;
 }
 
-/** Returns the object number of a run's first option: 1 if object 0 is its created or renamed targeting. */
+/** Returns the object number of a plan's first item: 1 if the plan creates or renames its targeting (object 0). */
 function firstObject({ targeting }: StatePlan): 0 | 1 {
   return targeting._id === undefined || targeting.rename !== undefined ? 1 : 0;
 }
@@ -126,7 +126,7 @@ function renamedTargeting(plan: StatePlan, objects: AppliedObjects): boolean {
   return plan.targeting._id !== undefined && plan.targeting.rename !== undefined && objects.hasSucceeded(0);
 }
 
-/** Returns the IDs for rows that have none, by index of the row: of options matched by name or created. */
+/** Returns IDs for rows without one, by index of the row: the IDs of options that were matched by name or created. */
 export function idsOfRows(
   { options }: Desired,
   plan: StatePlan,

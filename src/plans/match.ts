@@ -153,7 +153,7 @@ function differingFields(
   return [...differing, ["contexts", was.contexts, there.contexts.length]];
 }
 
-/** Returns how the service differs from a file without a base. Only here, an unknown `_id` is no problem. */
+/** Returns how the service differs from a file without a base. An option with an unknown `_id` counts as deleted. */
 export function driftFromFile(
   plan: StatePlan,
   { options }: Desired,

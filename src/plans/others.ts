@@ -166,7 +166,7 @@ export type WantedPlace =
 const TOP = { kind: "top" } as const;
 const UNSAID = { kind: "unsaid" } as const;
 
-/** The groups that rows name. `isGroup`: whether the option of a row is a group, as other rows may say. */
+/** The groups that rows name. `isGroup`: whether a row's option is a group. Rows that name a new option make it one. */
 export interface WantedPlaces {
   readonly place: (row: DesiredRow) => WantedPlace;
   readonly isGroup: (row: DesiredRow) => boolean;

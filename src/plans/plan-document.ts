@@ -185,7 +185,7 @@ export interface MadePlan {
   readonly there: ServiceTargeting | undefined;
 }
 
-/** Plans a file. Throws the errors of `read`, and a FileError for an unknown targeting or `prune` without a base. */
+/** Plans a file. Throws the errors of `read`, and a FileError for an unclear targeting or `prune` without a base. */
 export async function makePlan(asked: PlanRequest, scene: PlanScene): Promise<MadePlan> {
   const { desired, fileDigest, base, targeting, prune, byName } = asked;
   const { memory, thresholds, environment, apiUrl } = scene;
@@ -210,8 +210,8 @@ export async function makePlan(asked: PlanRequest, scene: PlanScene): Promise<Ma
 }
 
 /**
- * Returns a problem for each group that would get Context IDs that a group of the file's own targeting, `sourceId`,
- * already has. Two groups of a project cannot have the same Context ID (management-api 7.2). Empty if that targeting
+ * Returns a problem for each group that would get a Context ID of a group in `sourceId`, the targeting that the file
+ * describes. Two groups of a project cannot have the same Context ID (management-api 7.2). Empty if that targeting
  * cannot be read.
  */
 async function heldInSource(

@@ -90,7 +90,7 @@ export const statePlan = z.strictObject({
     /** The current name of the targeting. If the plan creates the targeting: its name. */
     name: z.string(),
     rename: z.string().optional(),
-    /** Only if the plan undoes the creation of the targeting: it is deleted with its options, the items. */
+    /** Only if the plan undoes the creation of the targeting: it is deleted together with its options (the items). */
     delete: z.literal(true).optional(),
   }),
   items: z.array(item),
@@ -229,7 +229,7 @@ export interface Thresholds {
 /** The limit in percent applies only to targetings with at least this many options. */
 const LEAST_OPTIONS = 10;
 
-/** Returns the settings whose limits a plan exceeds. Changes and deletions count separately, creations do not. */
+/** Returns the settings whose limits a plan exceeds. Changes and deletions count separately. Creations do not count. */
 export function exceededThresholds(
   items: readonly PlanItem[],
   options: number,

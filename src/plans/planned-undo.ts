@@ -171,7 +171,7 @@ function nothingOf(_id: string | undefined, present: PresentById): StatePlan {
   return { ...NOTHING_PLANNED, targeting: { _id, name } };
 }
 
-/** Returns options as a plan has them. Context IDs that the plan does not need were not read, and are empty. */
+/** Returns the options by ID. Context IDs that the undo does not need were not read; `contexts` is then empty. */
 function optionsIn(present: Present | undefined): PlannedChanges["there"] {
   const options = [...(present?.options.values() ?? [])];
   return new Map(options.map((option) => [option._id, { ...option, contexts: option.contexts ?? [] }]));

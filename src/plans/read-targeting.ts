@@ -73,9 +73,9 @@ export interface TargetingHints {
 }
 
 /**
- * Returns the ID of the targeting that the call, the file or the base names. Undefined if only the file names one and
- * its name is unknown: then the plan creates it. Throws a FileError if they contradict each other, if there is no name,
- * if the name is ambiguous, or if the name in the call is unknown.
+ * Returns the ID of the targeting that the call, the file or the base names. Undefined if only the file names it, by a
+ * name that is unknown: the plan then creates it. Throws a FileError if call, file and base contradict each other or
+ * name no targeting, if a name is ambiguous, or if the name in the call is unknown.
  */
 export async function whichTargeting(hints: TargetingHints): Promise<string | undefined> {
   const { given, file, base, byName, memory } = hints;

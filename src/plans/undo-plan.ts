@@ -10,9 +10,9 @@ import { type ServiceOption, ulid } from "./base.ts";
 import { type DifferingField, difference, knownOption, type ShownValue, type StatePlan, shownValue } from "./plan.ts";
 
 /**
- * How far an undo restores an object. `exact`: completely. `caveat`: with differences. `notOurs`: not, because others
- * have changed it since the run. `impossible`: not, for a given reason. `unresolved`: it is not known yet whether the
- * run changed it.
+ * How far an undo restores an object. `exact`: completely. `caveat`: with differences. `notOurs`: not restored, because
+ * others have changed it since the run. `impossible`: not restored, for a given reason. `unresolved`: it is not known
+ * yet whether the run changed it.
  */
 export const UNDO_LABELS = ["unresolved", "exact", "caveat", "notOurs", "impossible"] as const;
 export type RowLabel = (typeof UNDO_LABELS)[number];
@@ -92,7 +92,7 @@ const PASSING: ReadonlySet<UndoReason> = new Set([
   "projectFull",
 ]);
 
-/** Returns whether an object that is not restored now may be later, when others have changed something back. */
+/** Returns whether an object that is not restored now can be restored later, after others change something back. */
 export function mayBeUndoneLater({ undo, field, reasons = [] }: UndoRow): boolean {
   return undo === "notOurs" ? field !== "deleted" : undo === "impossible" && reasons.some((one) => PASSING.has(one));
 }
@@ -208,7 +208,7 @@ function changeBack({ key: ref, kind, name, type, parent, add, remove }: Intent)
   return { kind: "update", ref, ...defined({ name, parent }), add, remove };
 }
 
-/** Removes the change that causes a conflict from an undo. Returns false if it was removed before. */
+/** Removes from an undo the change that causes a conflict. Returns false if it was removed before. */
 function settle(conflict: Conflict, found: readonly Conflict[], all: IntendedUndo, present: Present): boolean {
   const intent = all.intents.get(conflict.ref);
   const takeOut = (one: Intent, row: RemovedChange): true => {
@@ -251,7 +251,7 @@ function subOptionsOf(group: string, { left }: IntendedUndo, { options }: Presen
   return { left: left.get(group) ?? 0, now };
 }
 
-/** Keeps an undo from emptying a group: the group keeps its Context IDs. If it has none, it keeps a sub-option. */
+/** Keeps an undo from emptying a group: the group keeps its Context IDs or, if the undo removes none, a sub-option. */
 function resolveEmptyGroup(
   { ref, leaving }: Extract<Conflict, { readonly kind: "empty" }>,
   { intents, options }: Pick<IntendedUndo, "intents"> & Pick<Present, "options">,

@@ -43,7 +43,7 @@ export function contentsNeeded(done: Done, present: Present): readonly string[] 
   for (const one of [...done.options, ...foundByName(done, new Map([[targeting._id, present]])).found]) {
     if (one.targeting !== targeting._id) continue;
     const there = options.get(one._id);
-    // If the number of Context IDs differs, the option has changed since the run, so it stays and they are not needed.
+    // With another number of Context IDs, the option has changed since the run. It stays, so its IDs are not needed.
     if (one.did === "created" && there?.contextCount === one.left.contexts.length) needed.add(one._id);
     // This option may be the deleted one, created again. Its Context IDs show whether it is.
     const again = one.did === "deleted" && one.before !== undefined ? byName.get(one.before.name) : undefined;
@@ -136,7 +136,7 @@ export function undoPlanUnread(done: Done): UndoPlan {
   return undoPlan({ ...done, withoutId: [] }, present);
 }
 
-/** Returns an option as the run left it, unless deleted. Only fields that the run wrote have meaningful values. */
+/** Returns an option as the run left it, or none if the run deleted it. Only fields that the run wrote are valid. */
 function leftBy(option: OptionEffect): readonly PresentOption[] {
   const { _id } = option;
   if (option.did === "deleted") return [];

@@ -35,7 +35,7 @@ export type ParentWish =
   | { readonly kind: "row"; readonly row: number }
   | { readonly kind: "name"; readonly name: string };
 
-/** The Context IDs that an option shall have: trimmed, without duplicates. With `atLeast`, it keeps its others. */
+/** The Context IDs that an option shall have: trimmed, without duplicates. `atLeast`: it may also have others. */
 export interface ContextsWish {
   readonly ids: readonly string[];
   readonly atLeast: boolean;

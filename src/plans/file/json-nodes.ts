@@ -42,7 +42,7 @@ export interface NodeCount {
   nodes: number;
 }
 
-/** Parses strict JSON from line `firstLine` on. Throws an UnreadableFile for wrong syntax or an exceeded limit. */
+/** Parses strict JSON that begins on line `firstLine`. Throws UnreadableFile for wrong syntax or an exceeded limit. */
 export function jsonNodes(text: string, firstLine = 1, count: NodeCount = { nodes: 0 }): Node {
   const open: (ListNode | MapNode)[] = [];
   let key: Omit<Entry, "value"> | undefined;
@@ -104,7 +104,7 @@ export function jsonPathAt(text: string, offset: number): string {
 
 const ROW_FIELDS = ["_id", "name", "parentName", "type", "exposeChildren", "op", ...CONTEXT_FIELDS];
 
-/** Reads NDJSON. A first line with the version and the targeting is optional. Throws an UnreadableFile. */
+/** Reads NDJSON. A first line with version and targeting is optional. Throws an UnreadableFile, as `jsonNodes` does. */
 export function readNdjson(text: string, drafts: Drafts): DesiredTargeting | undefined {
   const { problems } = drafts;
   const count = { nodes: 0 };

@@ -111,8 +111,8 @@ export async function readDesired(source: DesiredSource): Promise<ReadDesired> {
     const { targeting, suspects, hasActions, file, columns } = await readRows(source, format, drafts);
     await readContextsFiles({ folder, maxLineBytes }, drafts);
     checkRows(drafts.options, drafts.problems);
-    // Texts that look damaged are checked against the service when the plan is made. Problems prevent the plan, so they
-    // are reported now.
+    // Texts that look damaged are checked against the service when the plan is made. Other problems prevent the plan,
+    // so these texts are reported now.
     if (drafts.problems.all.length > 0) for (const suspect of suspects) addSuspect(suspect, drafts.problems);
     const desired = {
       ...(targeting && { targeting }),
@@ -235,7 +235,7 @@ export function checkNames(
   }
 }
 
-/** Yields each option whose ID or name an earlier one has, with the first of these. */
+/** Yields each option that repeats the ID or name of an earlier one, in a pair with the first option that has it. */
 function* repeated(
   options: readonly DesiredOption[],
   field: "_id" | "name",
@@ -317,7 +317,7 @@ async function listAt(
     return problems.add(
       spot,
       `contextsFile ${quoted(path)} has a heading on line ${heading.line}: ${quoted(heading.text)}`,
-      "Give one Context ID a line, without a heading. If this line is a Context ID, move it down.",
+      "Write one Context ID per line, without a heading. If this line is a Context ID, move it down.",
     );
   } catch (thrown) {
     if (!(thrown instanceof FileError)) throw thrown;

@@ -82,7 +82,7 @@ class Rows {
   readonly #oneARow: boolean;
   /** Whether each cell has one Context ID, even if it contains a separator. */
   readonly #isOne: boolean;
-  /** The indexes of options by ID, and by name if each row has one Context ID: its rows may then have no ID. */
+  /** The indexes of options by ID. If each row has one Context ID, options without an ID are indexed by name. */
   readonly #known = new Map<string, number>();
 
   constructor(header: SheetHeader, { separator, signs }: SheetForm = {}, drafts: Drafts) {
@@ -295,7 +295,7 @@ class Rows {
     if (second !== undefined) {
       problems.add(
         second,
-        "a row may have only one of contexts, contextsFile and contextsAtLeast",
+        "a row may have only one of contexts, contextsFile, contextsAtLeast and contextId",
         "Keep only one of these fields.",
         [cell.line, second.line],
       );

@@ -42,7 +42,7 @@ export interface Entry extends Spot {
 export interface MapNode extends Spot {
   readonly kind: "map";
   readonly entries: Entry[];
-  /** Whether the object is in braces, as always in JSON. YAML objects can be without. */
+  /** Whether the object is in braces. In JSON, it always is; in YAML, braces are optional. */
   readonly isFlow: boolean;
 }
 
@@ -219,7 +219,7 @@ export interface RowPlace {
 /** The fields for Context IDs. A row may have only one of these fields. */
 export const CONTEXT_FIELDS = ["contexts", "contextsFile", "contextsAtLeast"] as const;
 
-/** Returns the text of a field. Undefined if it is absent or, with a problem, no text. */
+/** Returns the text of a field, undefined if absent. If it is not a text, reports a problem and returns undefined. */
 function textField(
   fields: ReadonlyMap<string, Entry>,
   field: string,

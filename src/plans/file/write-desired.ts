@@ -8,7 +8,7 @@ import { type DesiredFormat, MAX_YAML_OPTIONS } from "./read-desired.ts";
 
 const SCHEMA_ADDRESS = "https://unpkg.com/targeting-mcp/docs/desired-state.schema.json";
 
-/** Returns a targeting as the text of a file, always the same. Throws a FileError if it is too large for YAML. */
+/** Yields a targeting as file text, always in the same form. Throws a FileError if it is too large for YAML. */
 export function* desiredText(there: ServiceTargeting, format: DesiredFormat): Generator<string> {
   if (format === "csv") yield* csvText(there);
   else if (format === "ndjson") yield* ndjsonText(there);
@@ -103,7 +103,7 @@ function yamlOption(option: ServiceOption, indent: string): string {
 
 const LONGEST_LINE = 100;
 
-/** Matches texts that need no quotation marks in YAML, even in brackets, and the words in `RESERVED`, which do. */
+/** Matches texts that need no quotation marks in YAML, even in brackets. `RESERVED`: words that need them anyway. */
 const PLAIN =
   /^[A-Za-z\uAC00-\uD7A3\u3131-\u318E](?:[A-Za-z0-9_ \-\uAC00-\uD7A3\u3131-\u318E]*[A-Za-z0-9_\uAC00-\uD7A3\u3131-\u318E])?$/;
 const RESERVED = /^(?:true|false|null|yes|no|on|off|y|n)$/i;

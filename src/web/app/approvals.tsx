@@ -187,7 +187,7 @@ function Request({ run }: { readonly run: RunRow }) {
   );
 }
 
-/** Shows what a run would do, with the buttons. `isOpen`: it can be approved. Otherwise only the changes are shown. */
+/** Shows what a run would do, with the buttons. `isOpen`: the run can be approved. If not, the summary is omitted. */
 function Effect(effect: { readonly run: RunRow; readonly waiting: Waiting; readonly isOpen: boolean }) {
   const { run, waiting, isOpen } = effect;
   const { runId } = run;

@@ -10,7 +10,7 @@ import { narrows, set } from "./state.ts";
 
 /** The number of rows that are shown at first. */
 const FIRST_ROWS = 20;
-/** Of a deletion that waits, fewer rows are shown, so that the note below them is visible without scrolling. */
+/** While a deletion waits for approval, fewer rows are shown: the note below them is then visible without scrolling. */
 const FIRST_DELETED = 7;
 /** While the server is still completing a list, the page reads the list again after this many milliseconds. */
 const AGAIN_MS = 1000;
@@ -103,7 +103,7 @@ export function Changes({ run, shown }: ChangesProps) {
 
 interface ChangesProps {
   readonly run: RunRow;
-  /** Set by this component to the list that it shows, which other components need. Undefined until it has been read. */
+  /** Set by this component to the list that it shows, for other components. Undefined until the list has been read. */
   readonly shown?: Signal<ChangeList | undefined>;
 }
 
@@ -120,8 +120,8 @@ function isWhole({ rows, total, counts }: ChangeList, from: number): boolean {
 }
 
 /**
- * Shows changes as a table with columns for the state before and after. Each group has a heading row. The last line has
- * the number of unchanged options.
+ * Shows changes as a table with columns for the state before and after. If all changes are creations, or all are
+ * deletions, the columns are name and Context IDs. Each group has a heading row. The last row counts what is unchanged.
  */
 function ChangeTable({ rows, unchanged, freed, isWaiting }: TableProps) {
   const title = isWaiting ? "What changes" : "Changes";
@@ -345,8 +345,8 @@ function SideName({ side }: { readonly side: ChangeSide }) {
 }
 
 /**
- * Shows the first Context IDs before or after a change. Also shows their number, unless a column heading contains it or
- * all are shown.
+ * Shows the first Context IDs before or after a change, and the number of all. The number is omitted if all are shown
+ * below a column heading (`isUnderHead`).
  */
 function SideIds({ side, isUnderHead }: { readonly side: ChangeSide; readonly isUnderHead?: true }) {
   const { count, contextIds = [], says } = side;

@@ -4,7 +4,7 @@ import { Bar, Text } from "./parts.tsx";
 import { counted, number, percent, wholeWords } from "./plain-words.ts";
 import { Kinds, Progress, totalOf } from "./run-words.tsx";
 
-/** The maximum number of failures in this view, which is small. The web page lists all of them. */
+/** The maximum number of failures in this small view. The web page lists all of them. */
 const MAX_FAILURES = 20;
 
 /** Shows what an approval would change: the size, the names, what cannot be restored, and what can be undone. */

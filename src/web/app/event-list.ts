@@ -23,7 +23,7 @@ export const wanted = signal<Wanted>(ALL);
 const held = signal<{ readonly rows: readonly EventRow[]; readonly from: number } | undefined>(undefined);
 export const isPaused = signal(false);
 const found = signal<EventList>({ events: [], older: false });
-/** The opened pages of older events, each as the sequence number before which it begins. The last one is shown. */
+/** The opened pages of older events: of each, the sequence number of the event that follows it. The last is shown. */
 const before = signal<readonly number[]>([]);
 const olderPage = signal<EventList>({ events: [], older: false });
 
@@ -53,7 +53,7 @@ export function pause(): void {
 }
 
 effect(() => {
-  // After a reset of the log or a restart of the sandbox, the rows that were held back no longer exist.
+  // After a reset of the log or a restart of the sandbox, the stored rows no longer exist. A paused list keeps them.
   if (eventsAge.value > 0 && !isPaused.peek()) held.value = undefined;
 });
 

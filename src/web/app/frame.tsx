@@ -152,7 +152,7 @@ function ViewLink({ name }: { readonly name: ViewName }) {
   const isShown = route.value.view === name;
   const link = useRef<HTMLAnchorElement>(null);
   useEffect(() => {
-    // On a narrow screen, the navigation scrolls, so the link of the shown view is scrolled into it.
+    // On a narrow screen, the navigation scrolls. This makes the link of the shown view visible.
     if (isShown) link.current?.scrollIntoView({ block: "nearest", inline: "center" });
   }, [isShown]);
   const waiting = name === "approvals" && !hasEnded.value ? openRuns.value.length : 0;

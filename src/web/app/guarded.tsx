@@ -118,7 +118,7 @@ function recordPositions(): void {
   timer = setTimeout(() => set(isAtRest, true), REST_MS);
 }
 
-/** Returns whether a pointer on a button is still on it after the button has moved, as the footer does at the end. */
+/** Returns whether a button moved by less than half its height, as in the footer when the page scrolls to the end. */
 function isNear(before: Place, { left, top, height }: Place): boolean {
   return Math.max(Math.abs(left - before.left), Math.abs(top - before.top)) < height / 2;
 }

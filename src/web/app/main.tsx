@@ -51,7 +51,7 @@ const TRIES = 3;
 /** A stream without data for this many milliseconds counts as broken. Servers send a comment every 10 seconds. */
 const SILENCE_MS = 25_000;
 
-/** Reads the server's stream as long as the page is open. Stores the state of the connection in `link`. */
+/** Reads the server's stream until the server ends or refuses the session. Stores the connection's state in `link`. */
 export async function follow(): Promise<void> {
   let position: string | undefined;
   for (let failures = 0; ; failures += 1) {

@@ -33,7 +33,7 @@ const HOUR = 3_600_000;
 const HOURS = 24;
 /** The chart shows the time below every sixth hour. */
 const LABEL_EVERY = 6;
-/** The maximum number of entries in the lists of waiting and recent runs. */
+/** The maximum number of runs in the list of waiting runs, and of lines in "Changed today". */
 const MAX_WAITING = 4;
 const MAX_RECENT = 8;
 
@@ -306,7 +306,7 @@ const KINDS: readonly (readonly [(run: RunRow) => number | undefined, words: str
     [({ how, did }) => (how ? 0 : did?.changed), " changed"],
   ];
 
-/** Returns what runs changed together, by kind. Undos, running runs and changes of targetings are listed one by one. */
+/** Returns totals of what runs changed, by kind. Undos, running runs and changes of targetings are listed singly. */
 function partsOf(its: readonly RunRow[]): readonly Part[] {
   const { summed = [], apart = [] } = Object.groupBy(its, ({ has, status, isUndo }) =>
     isUndo || status === "running" || has === "targetings" ? "apart" : "summed",
@@ -363,7 +363,7 @@ function TodayLine({ of: its }: { readonly of: readonly RunRow[] }) {
   );
 }
 
-/** Shows one kind of change, or the title of a run. It links to its run, or lists its runs if there are several. */
+/** Shows one kind of change, or the title of a run. Links to the run, or lists the runs if there are several. */
 function TodayPart(part: Part & { readonly trouble: readonly RunRow[]; readonly isWithin: boolean }) {
   const { words, runs, trouble, isWithin } = part;
   const [run] = runs;

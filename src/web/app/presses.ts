@@ -3,9 +3,9 @@
 
 /** The rows of lists: links, and the buttons that open or dismiss something. Not the buttons that decide on a run. */
 const ROWS = "a, .problem, .items button";
-/** If a press begins within this many milliseconds after rows have moved, the person aimed before they moved. */
+/** If a press begins within this many milliseconds after rows have moved, the person aimed at their old places. */
 const UNSEEN_MS = 100;
-/** How many pixels the pointer may move during a press. If it moves further, nothing is opened. */
+/** How many pixels the pointer may move during a press. If it moves further, the press is not redirected to a row. */
 const STILL = 8;
 
 interface Press {

@@ -243,7 +243,7 @@ const DONE = {
   resume: "The run is being resumed",
 } as const;
 
-/** Executes the action of a button of a run and shows the result. Opens a planned undo, which needs approval. */
+/** Executes an action on a run and shows the result. After `undo`, opens the planned undo, which needs approval. */
 export async function actOnRun(run: RunRow, action: RunAction, typed?: string): Promise<void> {
   const { runId, waiting } = run;
   const said = { ...(waiting && { digest: waiting.digest }), ...(waiting?.typed !== undefined && { typed }) };

@@ -37,7 +37,7 @@ export function OneRun({ id }: { readonly id: string }) {
   }
   const none: RunDetail = { run, story: [], failures: [], downloads: [] };
   const known = detail ?? none;
-  // The details have more fields than the row in the list. They are shown only if they are as new as the row.
+  // If the details are older than the row in the list, the row's fields replace theirs. Only the row has `undoneBy`.
   const isFresh = known.run.updatedAt === run.updatedAt && known.run.status === run.status;
   const shown = { ...known.run, ...(isFresh ? { undoneBy: run.undoneBy } : { standsStill: undefined, ...run }) };
   if (run.waiting !== undefined && run.status === "needs_confirmation") return <Decision run={run} now={run} />;

@@ -89,7 +89,7 @@ export function FailedNote({ detail: { run, failures, downloads, forAgent = "" }
   );
 }
 
-/** Shows the first reason why objects of a decided run did not succeed, and how many other reasons there are. */
+/** Shows the first reason why objects of an approved or declined run did not succeed, and the number of others. */
 export function FirstReason({ run }: { readonly run: RunRow }) {
   const [first, ...more] = useDetail(run.runId).detail?.failures ?? [];
   if (first === undefined) return null;
@@ -141,7 +141,7 @@ interface CauseProps {
   readonly noun: string;
 }
 
-/** Shows how many objects failed, the cause, and their positions in one line. The positions may be cut at its end. */
+/** Shows how many objects failed, the cause, and their positions in one line. A long list of positions is cut. */
 export function Cause({ of, noun }: CauseProps) {
   const { outcome, count, message, cause = message, places } = of;
   return (

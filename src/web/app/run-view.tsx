@@ -95,7 +95,7 @@ async function callAndShow(tool: string, args: object): Promise<boolean> {
     if (result.isError !== true) return true;
     outcome.value = (result.content ?? []).map(({ text = "" }) => text).join("\n");
   } catch (thrown) {
-    outcome.value = `The host did not carry it out (${thrown instanceof Error ? thrown.message : thrown}).`;
+    outcome.value = `The host refused the call (${thrown instanceof Error ? thrown.message : thrown}).`;
   }
   return false;
 }

@@ -96,7 +96,7 @@ export function Expiry({ of: { waiting } }: { readonly of: RunRow }) {
 export function NothingYet() {
   return (
     <Empty title="Nothing has happened yet">
-      What agents change and send is shown here, and what needs your approval. Ask your agent, for example: "List my
+      Here you see what agents change and send, and what needs your approval. Ask your agent, for example: "List my
       targetings."
     </Empty>
   );
@@ -150,7 +150,7 @@ function callerWords(caller: string): string {
   return caller.replace(/^(?:local|token|client|oauth):/, "");
 }
 
-/** Returns how many objects of a run are done. Failed objects are not. */
+/** Returns how many objects of a run are done, including those that were skipped or already done. */
 export function doneOf({ counts }: RunRow): number {
   return counts.succeeded + counts.alreadyDone + (counts.skipped ?? 0);
 }

@@ -224,7 +224,7 @@ function useData<Data>(path: string, query: Record<string, string>, afterMs = 0)
   return useRead<Data>(`${path}?${new URLSearchParams({ ...query, version })}`, { afterMs }).value;
 }
 
-/** Shows the options and groups of all targetings whose name or Context ID matches. */
+/** Shows the options and groups with a matching name or Context ID, from all targetings. */
 function Found({ search }: { readonly search: string }) {
   const list = useData<OptionList>(PATHS.targetings, { search, limit: String(SEARCH_ROWS) }, SEARCH_AFTER_MS);
   if (list === undefined) return null;

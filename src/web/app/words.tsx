@@ -29,7 +29,7 @@ export function Fix({ of }: { readonly of: Words }) {
   );
 }
 
-/** Marks data of the sandbox among those of a live server. */
+/** Marks data of the sandbox on a page that also shows data of a live server. */
 export function SandboxTag() {
   return hello.value?.sandbox === undefined ? null : <span class="pill sandbox">sandbox</span>;
 }
