@@ -87,7 +87,7 @@ export interface Finding {
   readonly rule: RuleName;
   readonly section: string;
   readonly basis: RuleBasis;
-  /** `verdict`: because of it, the event is not recorded, or may not be. `warning`: it is recorded anyway. */
+  /** `verdict`: because of this finding, the event is not recorded, or may not be. `warning`: it has no such effect. */
   readonly severity: "verdict" | "warning";
   readonly message: string;
   readonly fix: string;
@@ -121,7 +121,7 @@ export function deriveVerdict(findings: readonly Finding[]): Validation {
 
 /**
  * Returns how a verdict is known. `bases` are those of the broken rules that lead to the verdict: if one of these rules
- * is documented, so is the verdict. If the event is recorded although it breaks rules, the verdict is assumed.
+ * is documented, so is the verdict. The verdict `recorded` is assumed if there is such a rule, otherwise documented.
  */
 function basisOf(verdict: Verdict, bases: readonly RuleBasis[]): RuleBasis {
   if (verdict === "recorded") return bases.length === 0 ? "documented" : "assumed";

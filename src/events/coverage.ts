@@ -8,7 +8,7 @@ import { type NearestName, nearestName, remembering } from "./spelling.ts";
 import { validateEvent } from "./validate.ts";
 
 interface ArrivedFinding extends Pick<Finding, "path" | "basis" | "message" | "fix"> {
-  /** The name of the broken rule, as the validator has it. If only the sandbox checks the rule, its name there. */
+  /** The validator's name of the broken rule, or the sandbox's name if only the sandbox checks the rule. */
   readonly code: string;
   /** Whether the event is not recorded, or may not be, because of this finding. Otherwise it is only a warning. */
   readonly isDecisive: boolean;
@@ -84,7 +84,7 @@ function bodyFindings({ body, text, findings }: Arrived, nearest: NearestName): 
 function sandboxFinding({ path, rule, effect }: Arrived["findings"][number]): ArrivedFinding {
   const code = SANDBOX_RULES.get(rule) ?? rule;
   const basis = isRule(code) ? RULES[code].basis : "notShown";
-  const message = "the sandbox reports this rule; the body is too large to show its value";
+  const message = "the event breaks this rule; its body was too large to store, so the value is not shown";
   const fix = "compare this field with list_event_types";
   return { path, code, basis, message, fix, isDecisive: effect !== "unused" };
 }
@@ -149,7 +149,7 @@ interface FoundKind {
 
 const FIXES_LISTED = 3;
 
-/** Returns the fixes for events without a parameter. Some have its value under another name, others do not have it. */
+/** Returns the fixes for events without a required parameter. Some events have its value under another name. */
 function fixesWords(fixes: ReadonlyMap<string, number>): string {
   const words = mostFrequent(fixes, FIXES_LISTED).map(([fix, count]) =>
     fixes.size === 1 ? fix : `${fix} (${amount(count, "event")})`,
@@ -194,7 +194,7 @@ interface Seen {
 }
 
 interface CountedEvents {
-  /** What was received of each event, in the order of the API document. Events that were not received are missing. */
+  /** The counts of each supported event that was received, in the order of the API document. */
   readonly seen: ReadonlyMap<string, Seen>;
   readonly unsupported: ReadonlyMap<string, number>;
   readonly rules: ReadonlyMap<RuleName, number>;
@@ -250,7 +250,7 @@ export function coverageOf({ seen, unsupported, rules }: CountedEvents): Coverag
     summary: [
       eventsSummary([right.length, sometimes.length, always.length]),
       parametersSummary(seen),
-      `${rules.size} of ${Object.keys(RULES).length} rules`,
+      `${rules.size} of ${Object.keys(RULES).length} rules broken`,
       `unsupported event names: ${unsupported.size}`,
     ].join("; "),
     neverSeen: EVENT_NAMES.filter((name) => !seen.has(name)),
@@ -308,9 +308,9 @@ export interface EventCoverage {
   readonly eventName: string;
   readonly count: number;
   readonly wrong?: number;
-  /** How many events had each parameter, even if none had. Empty if this event was not received. */
+  /** The number of events with each parameter, even if it is 0. Empty if no event with this name was received. */
   readonly parameters: Readonly<Record<string, number>>;
-  /** Counts for the three platforms that most events have, `(none)` and `(others)`. Absent if no event names one. */
+  /** Counts for the three most frequent platforms, `(none)` and `(others)`. Absent if no such event has a platform. */
   readonly byPlatform?: Readonly<Record<string, number>>;
 }
 

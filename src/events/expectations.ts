@@ -74,7 +74,7 @@ export function checkExpectations(
       ? ["last", `${thousands(last - arrivalOf(wanted[firstFrom(wanted, best.start) - 1]))} ms before`]
       : ["first", `${thousands(late - first)} ms after`];
     const most = thousands(withinMs);
-    const reason = `not within ${most} ms of the ${of} expected event: it arrived ${by} it`;
+    const reason = `not within ${most} ms of the ${of} expected event, but ${by} it`;
     return { met, found, reason, check: "within" };
   });
 }
@@ -293,13 +293,13 @@ function orderProblem(
 
 export interface DurationResult {
   readonly met: boolean;
-  /** The time from the first to the last expected event, in ms. Absent if one did not arrive. */
+  /** The time from the first to the last expected event, in ms. Absent if an expected event did not arrive. */
   readonly tookMs?: number;
   /** The indexes of the expectations whose events arrived too rarely or not at all. */
   readonly missing: readonly number[];
 }
 
-/** Measures the shortest time in which all expected events arrived, with `inOrder` in this order if possible. */
+/** Measures the shortest time in which all expected events arrived. `inOrder`: in the order of `expect` if possible. */
 export function checkDuration(
   arrived: readonly ArrivedEvent[],
   expect: readonly Expectation[],
@@ -316,7 +316,7 @@ export function checkDuration(
   return tookMs === undefined ? { met: false, missing } : { met: tookMs <= withinMs, tookMs, missing };
 }
 
-/** Returns the shortest time, in ms, in which all wanted events arrived. Undefined if one did not. */
+/** Returns the shortest time, in ms, in which all wanted events arrived. Undefined if there is none. */
 function shortest(events: readonly ArrivedEvent[], all: readonly Found[], inOrder: boolean): number | undefined {
   const starts = inOrder ? (all[0]?.wanted ?? []) : all.flatMap(({ wanted }) => wanted);
   let least: number | undefined;

@@ -123,7 +123,7 @@ export function closestSpelling(name: string, valid: readonly string[]): string 
   return undefined;
 }
 
-/** Returns the only entry of `valid` that other systems call `name`. Undefined if there is none. */
+/** Returns the only entry of `valid` that other systems call `name`. Undefined if there is none or more than one. */
 export function synonymOf(name: string, valid: readonly string[]): string | undefined {
   if (valid.includes(name)) return undefined;
   const [only, ...others] = (MEANINGS.get(bare(name)) ?? []).filter((meaning) => valid.includes(meaning));
@@ -210,7 +210,7 @@ function whyNameUncorrected(name: unknown): Uncorrected {
   return MEANINGS.get(bare(name))?.includes(near) ? "otherWord" : "unclearName";
 }
 
-/** Renames a misspelt field of the event name. Without the name, the parameters of the event are unknown. */
+/** Renames a field whose name is a misspelt `eventName`. Without `eventName`, the event's parameters are unknown. */
 function correctEventField(event: JsonObject, spelt: NearestName, mended: string[]): JsonObject {
   if (Object.hasOwn(event, "eventName")) return event;
   const found: string[] = [];

@@ -141,7 +141,7 @@ function checkItem(check: Check, item: JsonObject, prefix: string): void {
   checkRequired(check, item, ITEM_SHAPE, prefix, "an entry of items");
 }
 
-/** Checks `items` in an event that does not use it: the limits for entries and for the length of strings apply. */
+/** Checks `items` in an event that does not use it. Only the number of entries and the length of strings matter. */
 function checkUnusedItems(check: Check, items: readonly unknown[]): void {
   if (checkItemCount(check, items)) return;
   for (const [position, item] of items.entries()) {
@@ -178,7 +178,7 @@ function checkString(check: Check, text: string, path: string): void {
   exceeds(check, text, path, STRING_LIMIT, "stringTooLong");
 }
 
-/** Adds a finding and returns true if a text has too many code points. If it only has too many UTF-16 units, warns. */
+/** Returns whether a text has too many code points. If so, or if it has too many UTF-16 units, adds a finding. */
 function exceeds(check: Check, text: string, path: string, limit: number, rule: RuleName): boolean {
   if (text.length <= limit) return false;
   const length = codePoints(text);
@@ -313,7 +313,7 @@ function currencyWarning(currency: unknown): Finding | undefined {
 function valueWarning(value: unknown, price: unknown, quantity: unknown): Finding | undefined {
   if (typeof value !== "number" || typeof price !== "number" || typeof quantity !== "number") return undefined;
   const product = price * quantity;
-  // The price and the value may both be rounded to a hundredth, so they may differ by that much.
+  // Rounding to hundredths changes `value` by up to 0.005, and `price` × `quantity` by up to 0.005 × `quantity`.
   const tolerance = 0.005 * (Math.abs(quantity) + 1) + Math.abs(product) * 1e-9;
   if (Math.abs(value - product) <= tolerance) return undefined;
   const message = `"value" is ${value}, but "price" × "quantity" is ${product}`;

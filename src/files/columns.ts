@@ -5,8 +5,8 @@ export const NONE = "[]";
 export const REASON_COLUMN = "reason";
 
 /**
- * The accepted headings of each column. Sheets are written with the first one. In a comparison, case, spaces, `_`, `-`,
- * `*`, `:`, `?` and invisible characters do not matter.
+ * The accepted headings of each column. Sheets are written with the first one. Headings are compared without regard to
+ * case, spaces, `_`, `-`, `*`, `:`, `?` and invisible characters.
  */
 export const HEADINGS: Readonly<Record<string, readonly string[]>> = {
   action: ["Action", "작업", "동작", "Aktion", "Acción", "Accion", "Ação", "Azione", "İşlem", "操作"],

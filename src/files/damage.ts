@@ -46,7 +46,7 @@ const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
   ["formulaText", /^="(?:[^"]|"")*"$/],
 ];
 
-/** The longest text that is compared with these forms. For texts of several megabytes, this could exceed the stack. */
+/** The longest text that is compared with these forms. With several megabytes, matching could exceed the stack. */
 const LONGEST = 1_000_000;
 const ANY_DAMAGE = new RegExp(DAMAGE.map(([, form]) => form.source).join("|"), "i");
 

@@ -179,8 +179,8 @@ function recordsOf(sample: string, delimiter: Delimiter, isAll: boolean): readon
 }
 
 /**
- * How much the first rows look as if a delimiter were the right one. Compared in this order: whether one of them is a
- * complete header, its number of known columns, and without a complete header the number of cells.
+ * How well a delimiter fits the first rows. Compared in this order: whether a row is a complete header, how many known
+ * columns that row or else any row has, and, without a complete header, how many cells the first filled row has.
  */
 type Likeness = readonly [whole: number, columns: number, cells: number];
 
@@ -328,7 +328,7 @@ async function idsOfSheet(
       if (found === undefined) {
         throw new FileError(
           `line ${line} of the file has Remove as its ${headingOf("op")}, or its Context IDs begin with [ but are no JSON array; nothing was sent`,
-          "Correct the line, or give the sheet to update_contexts as file.",
+          "Correct the line, or pass the sheet to update_contexts in the argument file.",
         );
       }
       for (const id of found.map(trimContextId)) if (id !== "") ids.push({ line, id, isText: asText?.has(column) });

@@ -112,7 +112,7 @@ async function exists(path: string, kind: "file" | "folder" | "any" = "file"): P
   if (found === undefined || kind === "any") return found !== undefined;
   if (kind === "folder") return found.isDirectory();
   if (found.isFile()) return true;
-  throw new FileError(`${quoted(path)} is not a file`, "Give the path of a CSV, NDJSON or JSON file.");
+  throw new FileError(`${quoted(path)} is not a file`, "Give the path of an .xlsx, CSV, NDJSON or JSON file.");
 }
 
 function unreadable(path: string, thrown: unknown): FileError {

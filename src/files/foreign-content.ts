@@ -19,7 +19,7 @@ function isOldWorkbook(chunk: Uint8Array): boolean {
  * error says how to save the file.
  */
 export function checkContent(chunk: Uint8Array, path: string): void {
-  // Without its zero bytes, a page in UTF-16 begins with the same letters.
+  // The zero bytes are removed so that `PAGE` also matches a page in UTF-16.
   const first = Buffer.from(chunk.subarray(0, 200)).toString("latin1").replaceAll("\0", "");
   const quoted = JSON.stringify(path);
   const ending = extname(path).toLowerCase();

@@ -91,8 +91,8 @@ interface Omission {
   readonly given: string;
   readonly plain: string;
   /**
-   * The columns that `given` names. Empty if it is only a heading of the file. If it names one column of Context IDs,
-   * both such columns.
+   * The columns that `given` names. Empty if it is only a heading of the file. If it names a column of Context IDs,
+   * both columns of Context IDs.
    */
   readonly columns: readonly string[];
 }
@@ -274,7 +274,7 @@ export function checkHeader(
   if (others.length === 0 && inside.length > 1 && isWhole(headerReader(shape)(inside), shape)) {
     throw new FileError(
       `line ${line} of the file is a single cell with all headings: ${JSON.stringify(only)}`,
-      "Its lines are in quotation marks as a whole, or spaces separate the columns. Export the data again as .xlsx, or as CSV with a comma, semicolon or tab between the cells.",
+      "Either each whole line of the file is in quotation marks, or spaces separate the columns. Export the data again as .xlsx, or as CSV with a comma, semicolon or tab between the cells.",
     );
   }
   const likely = likelyMapping(header, shown, shape);
@@ -287,7 +287,7 @@ export function checkHeader(
         (shown.length > 1 && columnCount(header) === 0 && columns.includes("parentName")
           ? "If each column is a group, write a row for each option instead, with its Option and its Group. "
           : "")
-      : `If that is right, map the columns: columns ${JSON.stringify(likely)}. ${unmappedWords(likely, header, columns)}`) +
+      : `If this mapping is right, give it: columns ${JSON.stringify(likely)}. ${unmappedWords(likely, header, columns)}`) +
       validWords(columns),
   );
 }
@@ -330,7 +330,7 @@ function unmappedWords(likely: Readonly<Record<string, string>>, header: Header,
   const left = header.ignored.filter((heading) => !mapped.has(heading)).slice(0, SHOWN_HEADINGS);
   const hasIds = !columns.includes("contextId") || isRead("contextId") || isRead("contexts");
   if (left.length === 0 || hasIds) return "";
-  return `This reads no Context IDs. If one of the other headings means contextId, parentName or another column, map it in the same argument: ${listed(left)}. `;
+  return `This mapping reads no Context IDs. If one of the other headings means contextId, parentName or another column, map it in the same argument: ${listed(left)}. `;
 }
 
 /**
@@ -390,8 +390,8 @@ const RULER = /^(?:'?[:|=+-]{3,})?$/;
 
 /**
  * Returns whether a row only explains the columns, as in templates, so that it is skipped: with rules, an example,
- * types, "required" or a drawn line. Also returns true for the last line of a header on several lines. It repeats the
- * heading of the name and another one if their cells are merged downwards.
+ * types, "required" or a drawn line. Also returns true for the last line of a header on several lines, if it repeats
+ * the headings of the name and of another column because their cells are merged downwards.
  */
 export function isHintRow(
   cells: readonly string[],

@@ -30,7 +30,7 @@ export function isLikeNumber(text: string): boolean {
 
 type DecimalSign = "," | ".";
 
-/** Matches numbers in which the comma, or else the point, can only be the decimal sign. */
+/** For each decimal sign, matches numbers that show it: for the comma, numbers such as 1,5 and 1.250.000. */
 const CLEAR: readonly (readonly [DecimalSign, RegExp])[] = [
   [",", /^-?(?:\d+,(?:\d{1,2}|\d{4,})|(?:0|\d{4,}),\d{3}|\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,})$/],
   [".", /^-?(?:\d+\.(?:\d{1,2}|\d{4,})|(?:0|\d{4,})\.\d{3}|\d{1,3}(?:,\d{3})+\.\d+|\d{1,3}(?:,\d{3}){2,})$/],
@@ -123,8 +123,8 @@ export class DecimalSigns {
   }
 
   /**
-   * Returns the columns with each decimal sign. If all clear numbers of a sheet have the same sign, it applies to all
-   * columns; otherwise, each column counts by itself.
+   * Returns the columns with each decimal sign. Empty if no number is unclear. If all clear numbers of a sheet have the
+   * same sign, it applies to all columns. Otherwise, each column counts by itself.
    */
   found(): Pick<SheetForm, "decimalCommas" | "decimalPoints"> {
     const [commas, points] = [this.#commas, this.#points];

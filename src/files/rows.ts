@@ -20,7 +20,7 @@ export interface OpenedFile {
 
 /**
  * The content of a row. Rows with the same `key` become one item. If one of them is invalid, the whole item fails.
- * `group`: the group that an invalid row names. The option with that name becomes a group all the same.
+ * `group`: the group that an invalid row names. The option with that name still becomes a group.
  */
 export type RowContent<Item> =
   | { readonly item: Item; readonly key?: string | undefined }
@@ -401,7 +401,7 @@ class ArraySplitter {
     else if (character === '"') this.#inText = false;
   }
 
-  /** Checks a character outside the array, which must be white space. Returns the next position. */
+  /** Checks a character outside the array: white space, or the bracket that opens it. Returns the next position. */
   #outside(character: string, at: number): number {
     if (this.#depth === 0 && character === "[") this.#depth = 1;
     else if (/\S/.test(character)) {

@@ -219,8 +219,8 @@ const SENTENCE = /\S\s+\S+\s+\S/;
 const FEWEST_FULL = 2;
 
 /**
- * Reads rows. Each row is held back until the next one, because some rows that look like a total count as one only if
- * they are the last row.
+ * Reads rows. Each row is held back until the next one is read, because some rows are recognized as totals only if no
+ * row follows.
  */
 class RowReader {
   readonly #header: SheetHeader;
@@ -408,7 +408,7 @@ class RowReader {
   /** Throws a FileError if a row is the header of another table, whose rows would be read with the wrong columns. */
   #checkNoOtherHeader(record: SheetRecord, plain: string, isHeader: boolean): void {
     const { line, cells } = record;
-    // Almost all rows return here. To compare all their cells with headings would take half of an import's time.
+    // Almost all rows need no further check. Comparing all their cells would take half of an import's time.
     const first = cells.find((cell) => cell.trim() !== "") ?? "";
     const plainFirst = first === cells[this.#first.at] ? plain : plainHeading(first);
     if (!this.#isApart && !isHeader && !this.#isHeading(first, plainFirst)) return;
@@ -460,7 +460,7 @@ class RowReader {
   }
 
   #meant(cell: string, at: number): string {
-    // Removes the apostrophe that this program writes before a formula, so that spreadsheets do not run the formula.
+    // Removes the apostrophe that this program wrote before a formula to keep spreadsheets from running the formula.
     const text = uninertCell(cell);
     if (this.#isStrict || this.#read[at] !== true) return text;
     const composed = composedHangul(text);

@@ -9,7 +9,7 @@ const PART_BYTES = 8192;
 
 /**
  * Decodes a file. A byte order mark at its beginning takes precedence over `encoding`. Throws a FileError with the line
- * of the first invalid byte.
+ * of the first invalid byte. In encodings other than UTF-8 and CP949, this is the line where the decoded part begins.
  */
 export async function* textOf(bytes: ByteSource, encoding: Encoding): AsyncGenerator<string> {
   let decode: Decode | undefined;

@@ -36,7 +36,7 @@ export function truthReader(meanings: Meanings = {}): (cell: string) => boolean 
   };
 }
 
-/** The columns with yes and no. */
+/** The columns whose cells mean yes or no. */
 const COLUMNS = ["type", "exposeChildren"];
 
 /** At most this many different cells of a column are compared. */

@@ -46,7 +46,7 @@ const ROWS: readonly (readonly [column: string, allowed: string, more: string])[
   ],
   ["op", "Set, Add, Remove", "What to do with the Context IDs of the row"],
   ["type", "yes, no", "Needed only for a group without sub-options in the sheet"],
-  ["exposeChildren", "yes, no", "Of groups"],
+  ["exposeChildren", "yes, no", "Only for groups"],
   ["targeting", "The name or ID of the targeting", "All rows of a sheet are about one targeting"],
 ];
 

@@ -46,7 +46,7 @@ test("each check is made for each user, and each that was asked for is answered"
         uid: "late",
         index: 1,
         met: false,
-        reason: expect.stringContaining("first expected event: it arrived 12,000 ms after it"),
+        reason: expect.stringContaining("first expected event, but 12,000 ms after it"),
       },
       { uid: "reversed", index: 0 },
       { uid: "reversed", index: 1, met: false },

@@ -107,7 +107,7 @@ describe("expectations", () => {
     expect(tooLate).toEqual({
       met: false,
       found: 0,
-      reason: "not within 1,000 ms of the first expected event: it arrived 5,000 ms after it",
+      reason: "not within 1,000 ms of the first expected event, but 5,000 ms after it",
       check: "within",
     });
     const twice = [
@@ -118,7 +118,7 @@ describe("expectations", () => {
     const order = { withinMs: 10_000, inOrder: true };
     expect(checkExpectations(twice, names("view_item", "purchase"), order)[1]).toMatchObject({
       met: false,
-      reason: expect.stringContaining("first expected event: it arrived 18,000 ms after it"),
+      reason: expect.stringContaining("first expected event, but 18,000 ms after it"),
     });
     const early = [view, { ...cart, arrivedAt: 11_000 }, { ...purchase, arrivedAt: 11_040 }];
     const three = names("view_item", "add_to_cart", "purchase");
@@ -126,7 +126,7 @@ describe("expectations", () => {
     expect(met(others)).toEqual([true, true]);
     const before = 11_040 - view.arrivedAt;
     expect(tooEarly?.reason).toBe(
-      `not within 10,000 ms of the last expected event: it arrived ${before.toLocaleString("en")} ms before it`,
+      `not within 10,000 ms of the last expected event, but ${before.toLocaleString("en")} ms before it`,
     );
   });
 });
@@ -202,7 +202,7 @@ describe("coverage", () => {
     const click: ArrivedEvent = { ...at(1, "click", { elementId: "b" }), verdict: "ignored" };
     const coverage = coverageOf(countArrived([...sale, lost, misnamed, misnamed, click, { ...click, body: 7 }]));
     expect(coverage.summary).toBe(
-      "4 of 13 events seen: 2 always recorded, 1 sometimes not recorded, 1 never recorded; 6 of 44 parameters; 5 of 23 rules; unsupported event names: 1",
+      "4 of 13 events seen: 2 always recorded, 1 sometimes not recorded, 1 never recorded; 6 of 44 parameters; 5 of 23 rules broken; unsupported event names: 1",
     );
     expect(coverage.alwaysRight).toEqual({ view_item: 1, add_to_cart: 1 });
     expect(coverage.sometimesWrong).toEqual({ purchase: { wrong: 1, of: 2, rules: { "requiredMissing tx_id": 1 } } });

@@ -215,7 +215,7 @@ test.each([
   ],
   [
     "Optioner;ID;Kode",
-    /columns \{"name":"Optioner"\}\. This reads no Context IDs\. If one of the other headings .*: "Kode"/,
+    /columns \{"name":"Optioner"\}\. This mapping reads no Context IDs\. If one of the other headings .*: "Kode"/,
   ],
 ])("headings that are nearly known name the whole mapping: %s", async (headings, expected) => {
   const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));

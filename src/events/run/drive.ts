@@ -27,7 +27,7 @@ const PROGRESS_INTERVAL = 100;
 /** The most events in one line of the journal. These events can be sent before the next line is written. */
 const READ_AT_ONCE = 100;
 
-const SEND_AGAIN_REMEDY = "Find out which of its events arrived, and send the others in another call.";
+const SEND_AGAIN_REMEDY = "Find out which events of the run arrived, and send the others in another call.";
 
 /** Sends the events of a run that have no outcome yet, and records their outcomes. */
 export async function sendPending(run: DrivenEvents, world: EventWorld): Promise<void> {
@@ -186,7 +186,7 @@ async function sleepUntilAborted(stopped: AbortSignal, clock: Clock, ms: number)
 
 type Settled = Extract<EventEntry, { readonly t: "settled" }>;
 
-/** Returns whether an entry only says that an event was accepted at once. Such entries are written as one. */
+/** Returns whether an entry only says that the first attempt was accepted. Such entries are written as one entry. */
 function isSimplyAccepted(entry: EventEntry): entry is Settled {
   if (entry.t !== "settled" || entry.outcome !== "succeeded" || entry.attempts !== 1) return false;
   return entry.verdict === undefined && entry.maybeTwice === undefined && entry.reason === undefined;

@@ -136,7 +136,7 @@ export class EventRuns {
     return isRecent ? { ended: { runId, status: rest.status, open: false } } : before;
   }
 
-  /** Sends one event. If an identical call just sent it with an unknown result, returns the run of that call. */
+  /** Sends one event. If an identical recent call has no clear result yet, returns or resumes the run of that call. */
   async sendOne(planned: PlannedEvents, caller: string): Promise<EventRunOfCall> {
     const fingerprint = this.runs.fingerprint(callOf(planned), caller);
     return this.#context.store.withCallLock(fingerprint, async () => {
@@ -196,7 +196,10 @@ export class EventRuns {
     return runId;
   }
 
-  /** Starts a run, if need be after removing the dry run of its events. Throws a ShareFullError if there is no room. */
+  /**
+   * Starts a run. If there is no room, first removes the dry run of the same events. Throws a ShareFullError if there
+   * is still no room.
+   */
   async #startWithRoom(planned: PlannedEvents, caller: string): Promise<EventRun> {
     const { store } = this.#context;
     const checkRoom = async () => store.sizes.checkRoom?.(caller, planned.source.size ?? 0);
@@ -229,7 +232,7 @@ export class EventRuns {
     return driven && { run: driven, repeat: "attached" };
   }
 
-  /** Ends a run whose process ended before it knew the result of its event, which becomes unknown. */
+  /** Ends a run whose process ended before the result of the event was known. The result becomes unknown. */
   async #endOf(run: EventRun): Promise<EventRun> {
     if (run.status() !== "interrupted" || resendsUnknown(run.header.call, run.state)) return run;
     return (await this.runs.resume(run.header.runId)) ?? run;
@@ -289,7 +292,7 @@ function beginOf({ items, skipped = 0 }: EventCounts, at: number): EventEntry {
 
 const NO_ROWS = { message: "there are no events to send", remedy: "Give at least one event, or a file with rows." };
 
-/** Records the first entry of a run after its events are counted. A file without events counts as one failed event. */
+/** Records a run's first entry after its events are counted. An empty or unreadable file counts as one failed event. */
 async function begin(
   run: RunExecution<EventCall, EventEntry, EventRunState>,
   counting: Promise<EventCounts>,
@@ -349,7 +352,7 @@ async function restoreBeginEntry({
   return counts.items > 0 ? beginOf(counts, createdAt) : undefined;
 }
 
-/** Returns entries that make the results unknown of events that were announced before a crash and not answered. */
+/** Returns an entry with the outcome unknown for each event that was announced before a crash but not answered. */
 function entriesAfterCrash(state: EventRunState): readonly EventEntry[] {
   const lost = { t: "settled", outcome: "unknown", reason: ANSWER_LOST, attempts: 1, afterCrash: true } as const;
   return state.lost().map((object) => ({ ...lost, object, at: state.updatedAt }));

@@ -61,7 +61,7 @@ const eventVerdict = z.object({
 export const eventEntry = z.discriminatedUnion("t", [
   z.object({ t: z.literal("begin"), items: z.number(), skipped: z.number().exactOptional(), at }),
   z.object({ t: z.literal("events"), objects: z.array(reportedObject), at }),
-  /** The events that are sent next. After a crash, the outcome of those without one is unknown. */
+  /** The events that are sent next. After a crash, each of them that has no outcome gets the outcome `unknown`. */
   z.object({ t: z.literal("leave"), objects: z.array(object), at }),
   /** The predicted verdict on an event of a dry run, or the sandbox's verdict on an event that was sent. */
   z.object({ t: z.literal("predicted"), object, verdict: eventVerdict.exactOptional(), at }),
@@ -218,7 +218,7 @@ export class EventRunState implements RunView<EventEntry> {
     else this.#reasons.set(object, reason);
   }
 
-  /** Gives events without an outcome one: unknown if they may have been recorded, otherwise not applied. */
+  /** Sets the outcome of each event that has none: unknown if it may have been recorded, otherwise not applied. */
   #stop(cause: StopCause, reason: Reason | undefined): void {
     this.stopped = { cause };
     for (const [object, standing] of this.#standing.entries()) {

@@ -48,7 +48,7 @@ const READ_AT_ONCE = 100;
 const WINDOW = 1000;
 /** How many events `beforeSend` announces at a time. After a crash, the results of announced events are unknown. */
 const ANNOUNCED = 100;
-/** While more announced events than this wait, no more are announced: the journal then needs fewer lines. */
+/** No more events are announced while more than this many wait to be sent. The journal then needs fewer lines. */
 const STILL_WAITING = 50;
 const DEFAULT_CONCURRENCY = 16;
 const DEFAULT_RETRY_BUDGET_MS = 120_000;
@@ -122,7 +122,7 @@ async function* groupsOf<Entry>(
   if (group.length > 0) yield group;
 }
 
-/** Fails the events that the service would drop or refuse. Returns the other events. */
+/** Settles as failed the events that the service would drop or refuse. Returns the other events. */
 async function admit(run: SenderState, group: readonly IndexedEvent[]): Promise<readonly PreparedEvent[]> {
   const admitted: PreparedEvent[] = [];
   for (const event of group) {

@@ -97,7 +97,7 @@ export function rowsOfEvents({ mend }: Pick<KeptEvents, "mend">): RowShape<Event
   return mend ? correctingEventRows : eventRows;
 }
 
-/** Yields the events in batches, as the caller wrote them. Autocorrect corrects only the names of columns. */
+/** Yields the events in batches as the caller wrote them, except for names of columns that autocorrect corrected. */
 export async function* readUncorrected({ kept, bytes }: EventSource): AsyncGenerator<readonly SourceEvent[]> {
   if (kept.file !== undefined) {
     const shape = rowsOfEvents(kept);
@@ -156,7 +156,7 @@ const GONE = { cells: ["-"], text: "{}" } as const;
 
 /**
  * Yields a copy of the events. A placeholder replaces each event that is not wanted, so every other event keeps its
- * index. Its line number may differ from that in the source.
+ * index. Line numbers may differ from those in the source.
  */
 export async function* filterEvents(
   { kept, bytes }: EventSource,
@@ -236,7 +236,7 @@ function itemColumn(heading: string): string | undefined {
   return Object.hasOwn(ITEM_PARAMETERS, field) ? `items.${Number(item)}.${field}` : undefined;
 }
 
-/** Returns what a column contains: a parameter, or a field of the item with this index. */
+/** Returns what a column contains: a parameter, or a field of the item whose index is in the column's name. */
 function partsOf(column: string) {
   const [, item, field = ""] = ITEM_COLUMN.exec(column) ?? [];
   if (item === undefined) return { column, parameter: PARAMETERS.get(column), field };

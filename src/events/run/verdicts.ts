@@ -53,7 +53,7 @@ export class VerdictKinds {
     this.#kindOf[object] = verdict === undefined ? this.#plain : this.#numberOf(verdict);
   }
 
-  /** Returns the predicted verdict on an event. Undefined without one, or without findings. */
+  /** Returns the predicted verdict on an event. Undefined if there is none, or if it is `recorded` without findings. */
   predictionOf(object: number): Prediction | undefined {
     return this.#kinds[(this.#kindOf[object] ?? 0) - 1]?.prediction;
   }
@@ -190,7 +190,7 @@ export function runEndOf(error: ApiError): RunEnd | undefined {
   return { kind: error.kind, statusCode: error.statusCode, problem: problemOf(error) };
 }
 
-/** Returns the end of a run if the service processed no event in the time that is allowed for retries. */
+/** Returns the end of a run. The run ends because the service answered no event in the time allowed for retries. */
 export function noAnswerEnd(error: ApiError): RunEnd {
   const kind = error.effect === "busy" ? "rateLimited" : "unreachable";
   return { kind, statusCode: error.statusCode, problem: problemOf(error) };
@@ -210,8 +210,8 @@ const CODES = {
 export type EventCode = (typeof CODES)[keyof typeof CODES] | "EVENT_IGNORED" | "EVENT_REJECTED";
 
 /**
- * Returns the reason for the outcome of an event. `detail` has the rule that decides it, the path and the section, and
- * the validator's `finding` and `fix`.
+ * Returns the reason for the outcome of an event. `detail` has the rules that decide the outcome with their paths, the
+ * section of the first one, and the validator's messages (`finding`) and fixes (`fix`).
  */
 export function eventReason({
   reason,
@@ -270,7 +270,7 @@ function ruleAt({ rule, path }: { readonly rule: string; readonly path: string }
   return `${rule} ${path.replaceAll(/\[\d+\]/g, "[]")}`.trim();
 }
 
-/** How many of the newest events in the sandbox are searched for one that was sent: others may arrive as well. */
+/** How many of the sandbox's newest events are searched for a sent event. Others may have arrived after it. */
 const LOOKED_AT = 50;
 /** The longest `uid` in an address. Servers may refuse longer addresses. */
 const LONGEST_UID = 512;

@@ -156,7 +156,7 @@ describe("the event endpoint", () => {
 `;
 }
 
-/** Code of a Vitest file that starts and stops a sandbox, which is a child process of npx: both must be stopped. */
+/** Vitest code that starts and stops a sandbox. The sandbox is a child process of npx, so both must be stopped. */
 const START_SANDBOX_IN_VITEST = `function startSandbox() {
   const isWindows = process.platform === "win32";
   const sandbox = spawn("npx -y ${SANDBOX_ARGUMENTS}", {
@@ -182,7 +182,7 @@ const START_SANDBOX_IN_VITEST = `function startSandbox() {
 
 /**
  * Returns a Playwright test that checks the events which a page sends (event-tracking-api 2, 7, 8). A test cannot
- * decide what a page sends, so the cases of the suite are not used.
+ * decide what a page sends, so the suite determines only which events are checked.
  */
 export function emitPlaywright(suite: EventSuite, sandboxUrl: string): string {
   const fallback = sandboxUrl.replace(/\/+$/, "");
@@ -193,9 +193,9 @@ export function emitPlaywright(suite: EventSuite, sandboxUrl: string): string {
     "itself sends against the catalogue of the event API. One run reports every wrong and every missing event.",
     `It checks ${of}.`,
     "Run it with: PAGE_URL=https://… EXPECTED_EVENTS=… npx playwright test <this file>",
-    `If the page sends its events to another service than the sandbox at ${fallback}, set ${ADDRESS_VARIABLE} to its address.`,
+    `If the page sends its events to a service other than the sandbox at ${fallback}, set ${ADDRESS_VARIABLE} to that address.`,
     "EXPECTED_EVENTS lists the events that the page must send, separated by commas. Without it, no event counts as",
-    "missing. PAGE_WAIT_MS is how many milliseconds the test waits for them.",
+    "missing. PAGE_WAIT_MS is how many milliseconds the test waits for events.",
   ];
   return `${header.map((line) => `// ${line}\n`).join("")}import { expect, test } from "@playwright/test";
 
@@ -213,7 +213,7 @@ ${catalogueLines()}};
 
 ${CHECKS}
 test("the page sends its events as the event API records them", async ({ page }) => {
-  expect(pageUrl, "PAGE_URL names the page to open").toBeTruthy();
+  expect(pageUrl, "set PAGE_URL to the page to open").toBeTruthy();
   const events = [];
   page.on("request", (request) => {
     if (request.method() === "POST" && request.url().split("?")[0] === baseUrl + ${JSON.stringify(EVENT_PATH)}) {

@@ -36,7 +36,7 @@ const SEQUENCES = [
 /** The events of each sequence. A suite contains a sequence only if all of its events are chosen. */
 export const SEQUENCE_EVENTS = SEQUENCES.map(({ eventNames }) => eventNames);
 
-/** Generates tests (event-tracking-api 2, 7, 8), the same for each choice. Throws an UnsupportedEventError. */
+/** Generates tests (event-tracking-api 2, 7, 8). Equal choices give equal tests. Throws an UnsupportedEventError. */
 export function generateEventTests(choice: SuiteChoice = {}): EventSuite {
   const seed = choice.seed ?? 1;
   const uid = choice.uid ?? `${TEST_UID_PREFIX}${seed.toString(36)}`;
@@ -105,7 +105,7 @@ interface Subject {
   readonly full: Body;
 }
 
-/** Characters with one UTF-16 unit and with two. The API document does not say which of both its limits count. */
+/** Characters with one UTF-16 unit and with two. The API document does not say which of these its limits count. */
 const WIDE = "가";
 const WIDER = "😀";
 
@@ -192,7 +192,7 @@ function itemLimitCases(minimal: Body): readonly CaseDraft[] {
     const body = withItem(minimal, name, WIDE.repeat(length));
     return draft(
       `items-${name}-${length}`,
-      `${name} of an item of ${length} multi-byte characters`,
+      `item with ${name} of ${length} multi-byte characters`,
       body,
       "stringTooLong",
     );
@@ -208,7 +208,7 @@ function typeCases({ parameters, minimal }: Subject): readonly CaseDraft[] {
   );
   const ofItems = Object.entries(parameters.items === undefined ? {} : ITEM_FIELDS).map(([name, parameter]) => {
     const body = withItem(minimal, name, wrong(name, parameter));
-    return draft(`items-${name}`, `${name} of an item of the wrong type`, body, "wrongType");
+    return draft(`items-${name}`, `item with ${name} of the wrong type`, body, "wrongType");
   });
   return [
     ...own,
@@ -291,7 +291,7 @@ function seededRandom(seed: number): () => number {
 const WORDS = ["머그컵", "mug", "티셔츠", "shirt", "신발", "shoes"];
 const CURRENCIES = ["KRW", "USD", "EUR", "JPY"];
 
-/** Returns a sample value of a parameter, the same in all events of a suite: a cart and a purchase share the item. */
+/** Returns a sample value. It is the same in all events of a suite, so that a cart and a purchase share the item. */
 function sampleValue(name: string, { type }: Parameter, seed: number): unknown {
   if (type === "items") return [sampleParameters(ITEM_FIELDS, seed), sampleParameters(ITEM_FIELDS, seed + 1)];
   const ownSeed = [...name].reduce((mixed, letter) => Math.imul(mixed, 31) + (letter.codePointAt(0) ?? 0), seed);

@@ -16,10 +16,10 @@ const caseResult = z.object({
   rule: z.string().exactOptional(),
   /** The result of a case. `unobservable`: the answers do not show what the verdict was. */
   status: z.enum(["matched", "mismatched", "unobservable"]),
-  /** The verdict that was observed. `accepted`: after `ok`, which also ignored events get. */
+  /** The verdict that was observed. `accepted`: the answer was `ok`, which ignored events get as well. */
   observed: z.enum([...VERDICTS, "accepted"]).exactOptional(),
   reason: z.enum(["answerLost", "answerNotUnderstood", "notRun"]).exactOptional(),
-  /** If the case is mismatched: the rule that decides the verdict on its event. Absent if the event breaks none. */
+  /** If the case is mismatched: the finding that decides the verdict, as a sentence. Absent if there is no finding. */
   finding: z.string().exactOptional(),
   milliseconds: z.number(),
 });
@@ -109,7 +109,7 @@ async function runCase(one: EventCase, options: RunSuiteOptions): Promise<CaseRe
   };
 }
 
-/** Returns the observation that decides the result of a case: a mismatch, or else one without a verdict. */
+/** Returns the observation that decides the result of a case: a mismatch, else an unobservable one, else the first. */
 function decisiveObservation(
   expected: Verdict,
   observations: readonly ObservedEvent[],
@@ -161,7 +161,7 @@ async function sendPatiently(
   }
 }
 
-/** Returns a report as JUnit XML. Cases without a usable answer are errors, other unobservable cases skipped tests. */
+/** Returns a report as JUnit XML. Cases without a usable answer are errors. Other unobservable cases are skipped. */
 export function junitXml(report: SuiteReport, name: string): string {
   const { cases, mismatched, unobservable, results } = report;
   const time = seconds(results.reduce((sum, { milliseconds }) => sum + milliseconds, 0));

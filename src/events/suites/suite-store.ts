@@ -71,8 +71,8 @@ export class SuiteStore {
       const given = parseStored(await this.#texts.settled(yes), suiteReport);
       if (given !== undefined) return given;
       throw new RunStoreError(
-        "these tests were already started with this confirmation and have no report yet; nothing was sent",
-        "Call again later. If there is still no report, plan the tests again without confirmation.",
+        "these tests were already started with this confirmation and have no report yet; this call sent nothing",
+        "Call again later. If there is still no report, call without confirmation to plan the tests again.",
       );
     }
     const given = await run();

@@ -24,7 +24,7 @@ export const MAX_SEED = 0xffff_ffff;
 const body = z.record(z.string(), z.unknown()).describe("An event, as it is sent.");
 
 const common = {
-  id: z.string().describe("Stable for the same event, kind and rule."),
+  id: z.string().describe("Identifies the case. The same case has the same ID in every suite."),
   title: z.string(),
   expected: z.enum(VERDICTS).describe("What the service does with each event of the case."),
   basis: z.enum(BASES).describe("How the expected verdict is known."),
@@ -66,7 +66,7 @@ export interface ExpectedAnswer {
   readonly message?: string;
 }
 
-/** The answer for each verdict (event-tracking-api 4, 7), the same for recorded and ignored events. */
+/** The expected answer for each verdict (event-tracking-api 4, 7). For `ignored`, any message is accepted. */
 export const ANSWERS = {
   recorded: { statusCode: 200, message: EVENT_MESSAGES.ok },
   ignored: { statusCode: 200 },

@@ -26,8 +26,8 @@ interface Workbook {
 
 /**
  * Finds a sheet by name or number. Default: the first visible sheet whose header has several known columns (`columnsIn`
- * counts them, and returns 0 if a row is no header); if there is none, the first one with a header, or the first one.
- * Throws a FileError.
+ * counts them, and returns 0 if a row is no header), or else the first visible sheet with a header, or else the first
+ * visible sheet. Throws a FileError.
  */
 export async function findSheet(
   bytes: ByteSource,
@@ -85,7 +85,7 @@ async function sheetWithHeader(
     for await (const batch of readSheet(archive, sheet.part, parts)) {
       const most = Math.max(0, ...batch.slice(0, HEADER_WITHIN - rows).map(({ cells }) => columnsIn(cells)));
       if (most > 1) return sheet;
-      // A glossary or a summary may have one heading of the table, too.
+      // A header with one known column may be that of a glossary or a summary, so the search continues.
       if (most === 1) headed ??= sheet;
       rows += batch.length;
       if (rows >= HEADER_WITHIN) break;
