@@ -63,7 +63,7 @@ export function connect(settings: Settings, shared: Shared): ServerProcess {
   const { redactor, log } = shared.logging ?? logOf(settings, shared);
   const { retention } = backend.runs;
   retention.onDoubt((doubt) => log.warn(doubt, {}));
-  // A live service has its own clock. A sandbox uses the clock of this machine, so it cannot be compared.
+  // A live service has its own clock. A sandbox uses the clock of this machine, so comparing them would show nothing.
   const serviceTime = settings.environment.kind === "live" ? retention.noteService : undefined;
   const apis = watched(openApis(settings), { redact: redactor.bytes, log, request: observer?.request, serviceTime });
   const audit = auditInto(settings.store === undefined ? backend.audit : alsoLogged(backend.audit, log), {
@@ -283,7 +283,7 @@ interface Apis {
   readonly events?: Http | undefined;
   /** The sandbox for event tests. In live mode, not the one that people inspect, so that tests add nothing there. */
   readonly bench?: Http | undefined;
-  /** Returns the sandbox's address for generated tests: the one that people inspect, or else that for event tests. */
+  /** Returns the address for generated tests: of the sandbox that people inspect, or else of that for event tests. */
   readonly benchUrl: () => Promise<string>;
   readonly sandbox?: Http | undefined;
   readonly seeded?: () => Promise<readonly Named[]>;
@@ -303,7 +303,7 @@ interface Watch {
   readonly serviceTime?: ((time: number) => void) | undefined;
 }
 
-/** Wraps the connections: removes keys from answers, logs requests, and sends nothing while asked to wait. */
+/** Wraps the connections: removes keys from answers, logs requests, and sends nothing while an API asks to wait. */
 function watched(apis: Apis, { redact, log, request, serviceTime }: Watch): Apis {
   const seen = (
     http: Http | undefined,

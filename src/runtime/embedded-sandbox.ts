@@ -50,7 +50,7 @@ export function embeddedSandbox({ seed: choice, ...options }: EmbeddedOptions) {
   };
 }
 
-/** Returns the error to log if a seed file cannot be used. The call's answer only says that the API is away. */
+/** Returns an error that names the seed file. If there is no seed file, or the port is in use, returns the cause. */
 function unusableSeed(choice: SandboxSeed, cause: unknown): unknown {
   if (typeof choice === "string" || hasCode(cause, "EADDRINUSE")) return cause;
   return new StoppedError(`the seed file ${choice.file} (TARGETING_MCP_SANDBOX_SEED) cannot be used`, { cause });
@@ -74,7 +74,7 @@ async function start(options: SandboxOptions): Promise<Sandbox> {
   }
 }
 
-/** Returns the configured keys, except those that every sandbox accepts anyway. */
+/** Returns the configured keys, without a management key that every sandbox accepts anyway. */
 export function acceptedKeys(managementKey: string, appKey: string): Keys {
   const builtIn: readonly string[] = BUILT_IN_KEYS.management.map(({ key }) => key);
   return {

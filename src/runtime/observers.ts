@@ -7,7 +7,7 @@ import type { Settings } from "../settings/settings.ts";
 import { VERSION } from "./settings-input.ts";
 
 export const NO_TRACES =
-  "an OpenTelemetry SDK is loaded, but no traces are created: install the package @opentelemetry/api next to this one";
+  "an OpenTelemetry SDK is loaded, but no traces are created: install the package @opentelemetry/api next to targeting-mcp";
 
 /** Loads the observers: metrics if `wantsFigures`, and traces if the person has loaded an OpenTelemetry SDK. */
 export async function observers(wantsFigures: boolean) {
@@ -39,7 +39,7 @@ export interface LogSetup {
 }
 
 export interface LogParts {
-  /** The log fields of each request, which all its log lines get. Always set at level `debug`. */
+  /** Adds the fields of a request to each of its log lines. Default: only at level `debug`. */
   readonly work?: FollowedWork;
   readonly secrets?: readonly string[];
 }

@@ -9,7 +9,7 @@ export function stopSignals(platform: NodeJS.Platform): readonly NodeJS.Signals[
   return platform === "win32" ? ["SIGTERM", "SIGINT", "SIGBREAK", "SIGHUP"] : ["SIGTERM", "SIGINT"];
 }
 
-/** Resolves at the first signal to stop. Ignores others, because npx forwards an interrupt of the terminal. */
+/** Resolves at the first signal to stop. Ignores later ones, because with npx, Ctrl-C may arrive twice. */
 export function stopSignal(): Promise<void> {
   return new Promise((resolve) => {
     for (const name of stopSignals(process.platform)) process.on(name, () => resolve());

@@ -295,7 +295,10 @@ export async function openedFile(
   if (!file) {
     const useless = Object.entries(reading).find(([, value]) => value !== undefined)?.[0];
     if (useless === undefined || other === undefined) return undefined;
-    throw new ToolError(`${useless} was given together with ${other}`, `${useless} is only for file: leave it out.`);
+    throw new ToolError(
+      `${useless} was given together with ${other}`,
+      `${useless} is used only with file: leave it out.`,
+    );
   }
   if (other !== undefined) throw new ToolError(`file and ${other} were both given`, "Give only one of them.");
   // Loaded with the first file, so that the server starts fast.
@@ -319,7 +322,7 @@ export async function readableDirs({
 }
 
 const CURSOR_REMEDIES = {
-  list: "Take cursor from the last answer and leave the other arguments as they were, or leave it out to start again.",
+  list: "Give the cursor of the last answer with the same other arguments, or leave cursor out to start again.",
   option: "Leave cursor out to start at the beginning.",
   run: "Leave cursor out to start at the beginning.",
 } as const;
@@ -369,7 +372,7 @@ export function openObject() {
 /** The maximum depth of an event. The JSON parser accepts far more, but no event needs it. */
 const DEEPEST = 100;
 
-/** Throws a ToolError for values that JSON cannot contain: numbers that are too large, and cyclic references. */
+/** Throws a ToolError for numbers that JSON cannot contain, and for more than 100 levels, as a cyclic reference has. */
 export function checkJsonValues(given: unknown, where = "the event"): void {
   let level: readonly unknown[] = [given];
   for (let depth = 0; level.length > 0; depth += 1) {

@@ -53,8 +53,8 @@ function nothingToDecide(): ToolError {
 const STALE = "the run has changed since this approval was requested";
 
 /**
- * Starts the work that a person approved, and only once, even if several processes try. Returns "stale" if it would now
- * do something else than what was approved. Undefined if it was started before.
+ * Starts the work that a person approved, and only once, even if several processes try. Returns "stale" if the work
+ * would no longer do what was approved. Undefined if it was started before.
  */
 export async function grant(
   approval: ApprovalRun,

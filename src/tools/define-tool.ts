@@ -78,7 +78,7 @@ export interface ToolFacts {
 export interface ToolDefinition<Input extends z.ZodObject = z.ZodObject> extends ToolFacts {
   /** Returns the strict schema of the arguments. Created at the first call, so that the server starts fast. */
   readonly input: () => Input;
-  /** Returns the schema of the structured answer. It must accept that of a failed call: `{environment, error}`. */
+  /** Returns the schema of structured answers. It must also accept a failed call's answer: `{environment, error}`. */
   readonly output: () => z.ZodObject;
   /** Handles a call. May throw a ToolError, an ApiError or an UnsupportedEventError. They become answers. */
   readonly handler: (input: z.output<Input>, context: ToolContext) => Promise<ToolOutcome>;
@@ -169,7 +169,7 @@ export interface DecisionLine {
 export interface DecisionPage {
   readonly isOffered: () => boolean;
   readonly show: (run: { readonly runId: string; readonly tool: string }) => Promise<boolean>;
-  /** Returns whether the requester must not approve, but another person must. That is only possible on the page. */
+  /** Returns whether a person other than the requester must approve. That is only possible on the page. */
   readonly needsOther?: () => boolean;
   /** Returns the address of the page, for people or clients to open. Absent if the server itself opens the page. */
   readonly address?: () => string;
@@ -214,7 +214,7 @@ export interface ToolServices {
   readonly keep: { readonly days: number; readonly runs: number };
   /** The maximum share of a targeting's options, in percent, that one plan may change or delete. */
   readonly maxChangePercent: number;
-  /** The address of the management API, or a fixed word for the own sandbox. A plan is only valid for its address. */
+  /** The address of the management API, or a fixed text for the embedded sandbox. A plan is valid for one address. */
   readonly apiUrl: string;
   /** The absolute paths of the folders that `file` and `saveTo` may use. Over HTTP: those of the caller's token. */
   readonly allowedDirs: readonly string[];

@@ -18,7 +18,7 @@ const input = () =>
     ...dryRunArgument(),
   });
 
-/** The empty options to delete. `counted`: a sentence for the answer that counts them. */
+/** The empty options to delete. `counted`: a sentence for the answer, with their number. */
 interface EmptyOptions {
   readonly ids?: string[];
   readonly counted?: string;
@@ -40,7 +40,7 @@ async function findEmpty(targetingId: string, context: ToolContext): Promise<Emp
   return { structured, text, isError: false };
 }
 
-/** Counts empty options, as `get_targeting` does, and apart from them groups that have only empty sub-options. */
+/** Counts empty options, as `get_targeting` does, and separately the groups that have only empty sub-options. */
 function countedWords(found: ReturnType<typeof emptyOptions>): string {
   const groups = found.filter((option) => !isEmpty(option)).length;
   const also = groups === 0 ? "" : `, and ${many(groups, "group")} with only empty sub-options`;

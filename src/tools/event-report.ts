@@ -220,7 +220,7 @@ export function eventDryRunReport({ header, state }: EventRun, context: ToolCont
   return { nextSteps: dryRunOfEventsSteps(about, state, context) };
 }
 
-/** Throws a ToolError if a run is a dry run of events. `cannot`: what is not possible with it, in words. */
+/** Throws a ToolError if a run is a dry run of events. `cannot`: the clause of the message that says what follows. */
 export function checkNoEventDryRun(run: Run, cannot: string): void {
   if (!isEventRun(run) || !run.header.dryRun) return;
   throw new ToolError(
@@ -278,7 +278,7 @@ export async function eventRunReport(
 function doubts({ uncertain, maybeTwice }: EventRunState): readonly string[] {
   return [
     uncertain > 0 &&
-      `${many(uncertain, "sent event")} may be dropped by the service: its documents do not say; their expected result is uncertain`,
+      `it is not documented whether the service drops ${many(uncertain, "sent event")}; the expected result is uncertain`,
     maybeTwice > 0 &&
       `${many(maybeTwice, "event")} may be recorded twice: an answer was lost, and ${maybeTwice === 1 ? "it was" : "they were"} sent again`,
   ].filter((step) => step !== false);

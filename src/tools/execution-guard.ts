@@ -42,7 +42,7 @@ const MAX_PLANS = 100;
 
 type KnownPlans = Map<string, NotAllowed | undefined>;
 
-/** Returns the function that checks before a run whether the settings and its caller's current rights allow it. */
+/** Returns a function that says why the settings or the caller's current rights forbid executing a run. */
 export function executionGuard(parts: GuardParts): MayExecute {
   const plans: KnownPlans = new Map();
   return async (run) => {
@@ -63,7 +63,7 @@ function otherProject({ project, environment }: ExecutableRun["header"], parts: 
   return {
     code: "PROJECT",
     message: "this run belongs to another project or environment than the keys of this server",
-    remedy: "Use the server whose address and key the run was started with.",
+    remedy: "Use a server with the same address and key as the run.",
   };
 }
 

@@ -128,7 +128,7 @@ async function pageOf(
   const cursor = hasMore && end <= LIMITS.getOffset.value ? writeCursor(query, next) : undefined;
   const note = joinNotes([
     next.seen !== seen && CHANGED,
-    isShort && `This page ends after ${contexts.length} of ${limit}, because an answer cannot hold more.`,
+    isShort && `This page ends after ${contexts.length} of ${limit} Context IDs, because an answer cannot hold more.`,
   ]);
   return renderAnswer({ environment, option: row, contexts, total, note, cursor }, [
     optionText({ row, contexts, total, note, cursor }),

@@ -134,7 +134,7 @@ async function showRun(runId: string, query: Asked, context: ToolContext): Promi
   return renderReport({ ...withShort(fitting.length), results: fitting, page: shown });
 }
 
-/** Returns the call that saves all rows of a run as a sheet or, if none has all, the address of the resource. */
+/** Returns the call that saves a sheet with all rows of a run. If no sheet has them all, returns a resource address. */
 function allRowsOf(run: Run, outcome: Asked["outcome"], hasRejects: boolean, { allowedDirs }: ToolContext): string {
   const { runId } = run.header;
   const found = sheetRunOf(run);
@@ -160,7 +160,7 @@ async function waitForRun(run: Run, waitMs: number | undefined, context: ToolCon
   return found;
 }
 
-/** Returns the run that `run` was approved to resume. If `run` is something else, returns `run` itself. */
+/** If `run` is an approved request to resume a run, returns the resumed run. Otherwise returns `run`. */
 export async function followResumedRun(run: Run, context: ToolContext): Promise<Run> {
   const goesOn = isApproval(run) && run.header.call.tool === "resume_run" && run.status() === "succeeded";
   return goesOn ? ownRun(run.header.call.input.about, context) : run;

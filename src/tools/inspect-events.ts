@@ -136,13 +136,13 @@ async function inspection(given: InspectInput, context: ToolContext): Promise<To
     ...(page === undefined || (from.before === 0 && total > 0) ? [] : pageText(page.rows, total, isEmpty)),
     ...notes,
     cursor !== undefined &&
-      `${user === undefined ? "Older ones" : `More such users${next.before > 0 ? ", and older events" : ""}`}: the same call with cursor ${cursor}`,
+      `${user === undefined ? "Older events" : `More such users${next.before > 0 ? ", and older events" : ""}`}: the same call with cursor ${cursor}`,
   ]);
 }
 
 const MAX_UNSUPPORTED_SHOWN = 5;
 
-/** Returns facts, texts and notes. `matching`: the events with the requested name and verdict, if any is requested. */
+/** Checks `arrived` for the answer. `matching`: the events with the requested name and verdict, if any is requested. */
 function checkedOf(
   arrived: readonly SandboxEvent[],
   matching: readonly SandboxEvent[] | undefined,
@@ -285,9 +285,9 @@ function readPosition(
 function notesOn({ events, total, dropped }: SandboxEvents): readonly string[] {
   const unseen = events.filter(({ body, text }) => body === undefined && text === undefined).length;
   return [
-    dropped > 0 && `The sandbox no longer has ${dropped} older events; these were not checked.`,
+    dropped > 0 && `Not checked: ${many(dropped, "older event")} that the sandbox no longer has.`,
     total > events.length && `Expectations and coverage look at the newest ${events.length} of ${total} events.`,
-    unseen > 0 && `The bodies of ${unseen} events were too large to read; these were not checked.`,
+    unseen > 0 && `Not checked: ${many(unseen, "event")} with a body too large to read.`,
   ].filter((note) => note !== false);
 }
 
@@ -342,7 +342,8 @@ export function checksOf(arrived: readonly SandboxEvent[], given: InspectInput):
     ...(inOrder && expect.length > 0 && { order }),
     ...(withinMs !== undefined && expect.length > 0 && { within }),
     notes: [
-      isNothingExpected && "inOrder and withinMs check only the events in expect. It has none, so nothing was checked.",
+      isNothingExpected &&
+        "inOrder and withinMs check only the events in expect, which is empty. So nothing was checked.",
       inOrder && isRepeated && ROUNDS_NOTE,
     ].filter((note) => note !== false),
   };

@@ -110,7 +110,7 @@ export async function stepsOfPlan(
   return steps.find((some, at) => some.length > 0 || !isApplicable(plans[at] ?? document.plan)) ?? [];
 }
 
-/** Returns the next steps for a plan. None if it exceeds only limits of the settings, whose texts say what to do. */
+/** Returns the next steps for a plan. None if nothing can be applied; limits of settings say what to do. */
 function nextStepsOf(
   plan: StatePlan,
   runId: string,
@@ -119,7 +119,7 @@ function nextStepsOf(
   const isInFile = plan.conflicts.length + plan.problems.length > 0;
   if (isInFile) return [...fixSteps(plan), ...renewSteps(plan, runId, prune)];
   if (plan.limits.some(({ limit, fits }) => fits > 0 && !isSetting(limit))) {
-    return ["plan fewer changes, as the limits above allow"];
+    return ["plan fewer changes, to stay within the limits"];
   }
   if (!isApplicable(plan) || itemCount(plan) === 0 || readOnly) return [];
   return [`show the plan to the person; apply_plan ${JSON.stringify({ runId })} applies it`];
@@ -129,7 +129,7 @@ function fixSteps({ conflicts, problems }: StatePlan): readonly string[] {
   const conflict = conflicts.length === 1 ? "the conflict" : "the conflicts";
   const problem = problems.length === 1 ? "the problem" : "the problems";
   const what = [...(conflicts.length > 0 ? [conflict] : []), ...(problems.length > 0 ? [problem] : [])].join(" and ");
-  return [`resolve ${what} as said above, and make the same call of plan_targeting again`];
+  return [`resolve ${what} as this answer says, and make the same call of plan_targeting again`];
 }
 
 /** Returns the step that makes a new base, with which a plan overwrites what others have changed. */
@@ -144,7 +144,7 @@ function renewSteps(
   const isPruned = prune && drift.some(({ field }) => field === "added");
   const pruned = isPruned ? "; options added by others are then deleted, because prune is true" : "";
   return [
-    `to overwrite what others changed with the values of the file: ${save}, then the same call of plan_targeting with "base":"${name}.base.ndjson"${pruned}`,
+    `to put the values of the file in place of others' changes: ${save}, then the same call of plan_targeting with "base":"${name}.base.ndjson"${pruned}`,
   ];
 }
 
@@ -152,8 +152,8 @@ type Thresholds = Pick<ToolServices, "maxChangePercent" | "maxDeletes">;
 
 /** Returns why a plan may not be applied. Empty if it may be. */
 export function whyNotApplied({ plan, wayBack }: PlanDocument, thresholds: Thresholds): readonly string[] {
-  // The limits do not apply to an undo: it changes only what the undone run changed and deletes only what that run
-  // created.
+  // The limits of the settings do not apply to an undo: it changes only what the undone run changed, and deletes only
+  // what that run created.
   const exceeded = wayBack === undefined ? exceededThresholds(plan.items, plan.optionsThere, thresholds) : [];
   const why = [
     plan.conflicts.length > 0 && amount(plan.conflicts.length, "conflict"),
@@ -183,7 +183,7 @@ export function notApplicable(
   };
 }
 
-/** Returns what applying a stored plan removes. Empty if this needs no approval. */
+/** Returns what a stored plan would remove. Empty if that needs no approval. Throws if the plan cannot be applied. */
 export async function lossesOfStoredPlan(runId: string, context: ToolContext): Promise<readonly Loss[]> {
   const document = await documentOf(runId, context);
   checkApplicable(document, context);

@@ -23,7 +23,7 @@ interface FullTargeting {
   readonly name: string;
   /** How many options the targeting has. Only set if the limit for options stopped the run. */
   readonly options?: number;
-  /** How many Context IDs the targeting has. One that several options have counts for each of them. */
+  /** How many Context IDs the targeting has. A Context ID counts once for each option that has it. */
   readonly contextIds?: number;
 }
 
@@ -72,7 +72,7 @@ function holdsWords({ contextIds, bytes, limit }: FullOption): string {
   if (limit === "count") return `${holds}: ${fitWords(most - contextIds)}`;
   if (limit === "project") {
     const all = number(LIMITS.projectContextIds.value);
-    return `${holds}, so the limit that was reached is the project's ${all} Context IDs`;
+    return `${holds}, so the limit that was reached is that of the project: ${all} Context IDs`;
   }
   const mostBytes = LIMITS.optionContextBytes.value;
   return `${holds}, with ${number(bytes)} of at most ${number(mostBytes)} bytes: ${fitWords(mostBytes - bytes, " bytes")}`;

@@ -96,7 +96,7 @@ export const listOptions = {
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-const EMPTY_NOTE = `Empty: ${EMPTY_WORDS}. delete_options with onlyEmpty also counts groups with only empty sub-options.`;
+const EMPTY_NOTE = `Empty: ${EMPTY_WORDS}. delete_options with onlyEmpty also deletes groups with only empty sub-options.`;
 
 function withEmptyNote({ structured, text, isError }: ToolAnswer): ToolAnswer {
   const note = typeof structured.note === "string" ? `${structured.note} ${EMPTY_NOTE}` : EMPTY_NOTE;
@@ -301,7 +301,7 @@ function nowhereNote(query: OptionsQuery, { isWhole, hits }: SearchEnd): string 
   const given = filters.filter((filter) => filter !== false);
   const among = given.length === 0 ? "" : ` that matches ${given.join(" and ")}`;
   const others =
-    given.length === 0 ? "" : ` Other options were not checked: for all of them, leave out ${given.join(" and ")}.`;
+    given.length === 0 ? "" : ` Other options were not checked: to check all, leave out ${given.join(" and ")}.`;
   return `No option${among} holds ${some}.${others}${list}`;
 }
 

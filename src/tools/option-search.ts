@@ -158,7 +158,7 @@ export async function sortedPart(
     counted: { topLevel: top, subOptions: sub, found: before },
     fresh,
   });
-  // Equal options are sorted by creation time, then by ID, which begins with it.
+  // Options with an equal name or count are sorted by creation time, then by ID.
   const compare = ([one, ...rest]: Key, [other, ...others]: Key): number =>
     (sortBy === "name" ? byCodePoints(String(one), String(other)) : Number(other) - Number(one)) ||
     byCodePoints(rest[0], others[0]) ||
@@ -194,7 +194,7 @@ export async function sortedPart(
 function soFar(scanned: number, start: Place, kept: readonly FoundOption[] | undefined): string {
   const again =
     start.scan !== undefined && kept === undefined
-      ? " What was found before no longer exists, so the search started again."
+      ? " The earlier matches are no longer stored, so the search started again."
       : "";
   return `Reading all options takes more than one call: ${thousands(scanned)} were read so far, and they can be sorted only when all are read. The cursor continues.${again}`;
 }
@@ -221,7 +221,7 @@ function inOrder(unit: number): number {
 }
 
 /**
- * Returns all options that match. Throws a ToolError if reading them takes more than one call; the next one continues.
+ * Returns all options that match. Throws a ToolError if one call is too short to read them; the next call continues.
  */
 export async function everyOption(
   targetingId: string,

@@ -69,7 +69,7 @@ export const planTargeting = {
   handler: (given, context) => planDesiredState(given, context),
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** Plans a desired state and stores the plan in a run: a new one, or `earlier`, the one of an interrupted call. */
+/** Plans a desired state. Stores the plan in a new run, or in `earlier`, the run of an interrupted call. */
 export async function planDesiredState(
   given: DesiredArguments,
   context: ToolContext,
@@ -92,7 +92,7 @@ export async function planDesiredState(
   reading.catch(() => undefined);
   const read = await undefinedIfLate(context, reading.then(withoutOptions));
   const notes = read === undefined ? [] : read.notes;
-  // Before the state was read, its format may be unknown. The sheet then cannot be returned with the problems marked.
+  // `file` is undefined if it was not read in time, or is no sheet. Then problems cannot be marked in a sheet.
   const file = read === undefined ? unread : read.file;
   const sheet = file && { file, bytes: () => Readable.from([bytes]) };
   if (read !== undefined && read.problems.length > 0) {
@@ -106,7 +106,7 @@ export async function planDesiredState(
   return planNowOrInBackground<MadePlan & { readonly notes: readonly string[] }>(
     {
       plannedBy: "plan_targeting",
-      // Stored with the plan, for `apply_plan`: it updates the base after the plan was applied.
+      // Stored with the plan, because `apply_plan` updates this base after it has applied the plan.
       base: beside,
       sheet,
       from: { given, fileDigest: digest },
@@ -266,7 +266,7 @@ async function problemsPlan(
   };
 }
 
-/** Returns undefined if a read was stopped because the call must be answered. Planning goes on without it. */
+/** Ignores that a read takes longer than the call may take. Planning goes on without its result. */
 function ignoreDeadline(thrown: unknown): undefined {
   if (!(thrown instanceof DeadlineExceeded)) throw thrown;
 }
@@ -274,7 +274,7 @@ function ignoreDeadline(thrown: unknown): undefined {
 /** While a large state is read, other calls get a turn after this many bytes. */
 const PIECE_BYTES = 4_194_304;
 
-/** Returns how to read a sheet, but does not read its rows. Undefined if the desired state is no sheet. */
+/** Returns how to read a sheet, but does not read its rows. Undefined if the desired state is not a readable sheet. */
 async function unreadSheet(
   bytes: Uint8Array,
   { format, path = "", sheet = {} }: StateSource,
@@ -299,7 +299,7 @@ function withNotes(answer: ToolAnswer, notes: readonly string[]): ToolAnswer {
   return { ...answer, structured: { ...structured, notes }, text: lines.join("\n") };
 }
 
-/** Reads the base that the call names, or else the one next to the file, unless the file is of another targeting. */
+/** Reads the base that the call names. If it names none, reads the base next to the file, except with `byName`. */
 async function baseOf(
   { file, base, byName }: DesiredArguments,
   context: Pick<ToolContext, "allowedDirs" | "roots">,

@@ -122,8 +122,8 @@ function isWanted({ result, needsFailed = false }: RowResult, wanted: string, on
 }
 
 /**
- * Returns a function that returns the ID or name with which a row names its option. Rows with the same one describe the
- * same option, as in planning. Undefined for a row that alone describes its option.
+ * Returns a function that returns the ID or name of a row's option. Rows with the same ID or name describe the same
+ * option, as in planning. Undefined for a row that alone describes its option.
  */
 function keyOfOption(header: SheetHeader): (cells: readonly string[]) => string | undefined {
   const [id, name] = [header.at("_id"), header.at("name")];
@@ -279,7 +279,7 @@ async function savedFailedRows(
   ]);
 }
 
-/** Saves the sheet of a run with all results or those of one outcome or, without a sheet, the failed rows. */
+/** Saves a run's sheet, with all results or those of one outcome. If its input is no sheet, saves the failed rows. */
 export async function savedResults(
   run: Run,
   { saveTo, delimiter, outcome: only }: SaveArguments & { readonly outcome?: Standing | undefined },

@@ -96,7 +96,7 @@ async function resumeChange(
 
 type ResumeWith = (decision: Decision | undefined) => Promise<ToolAnswer>;
 
-/** Resumes a run. A new approval is stored with it, so that later reports show it. */
+/** Resumes a run. A new approval is stored with the run, so that later reports show the approval. */
 async function resumedBy(
   run: ChangeRun,
   decision: Decision | undefined,
@@ -131,7 +131,7 @@ async function isUnfinishedPlan({ header, status }: ChangeRun, context: ToolCont
   return (await context.runs.isUnstarted(header.runId)) === true;
 }
 
-/** Throws a ToolError if a run was never started, or if it was undone or cancelled. */
+/** Throws a ToolError if a run was undone, waits for approval, is a dry run, or ended before it was started. */
 export async function checkStarted(run: ChangeRun, context: ToolContext): Promise<void> {
   if (run.status() === "needs_confirmation") {
     throw new ToolError(
@@ -155,7 +155,7 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
     );
   }
   checkNoDryRun(run);
-  // `planned`: the plan was finished after the call had been answered. Such a run can be resumed.
+  // `planned`: the plan is stored and can be applied, so its server did not end too early.
   if (run.status() === "planned") return;
   if ((await context.runs.isUnstarted(run.header.runId)) === true) {
     const what = run.header.unplanned
@@ -181,10 +181,10 @@ export async function approvalToResume(run: ChangeRun, context: ToolContext): Pr
       ? undefined
       : effectOf(header, { losses, objects: state.objects, facts: state.facts }, context);
   }
-  // Without a plan, it is unknown whether the run will change the same as what was approved.
+  // Until a run is planned, it is unknown whether it will change exactly what was approved.
   if (!state.planned) {
     const sentence = `This starts ${tool} as it was approved; it was interrupted before it was planned.`;
-    const note = "It was interrupted before anything was sent. Resuming it starts it as it was requested.";
+    const note = "It was interrupted before anything was sent. Resuming starts the run as requested.";
     return mayTakeAway ? { sentence, note, parts: leftParts(state) } : undefined;
   }
   if (clock.now() - header.createdAt < CONFIRMATION_MS) return undefined;
@@ -205,7 +205,7 @@ export async function approvalToResume(run: ChangeRun, context: ToolContext): Pr
 }
 
 function interruptedNote(left: string): string {
-  return `It was interrupted: ${left} may not be done yet. Resuming it checks what is done, and does the rest.`;
+  return `It was interrupted: ${left} may not be done yet. Resuming checks what is done, and does the rest.`;
 }
 
 function leftParts(state: ChangeRun["state"]): Effect["parts"] {
@@ -278,7 +278,7 @@ async function reportResumed(decision: Run, runId: string, context: ToolContext)
   return reportRun(await context.runs.find(runId), context, [], { approval, alwaysReportsApproval: true });
 }
 
-/** Returns the answer if nobody decided. If only the call had to be answered, a later approval resumes the run. */
+/** Returns the answer if nobody decided. If the question is still open ("unanswered"), approving it resumes the run. */
 async function undecided(run: ChangeRun, why: Undecided, context: ToolContext): Promise<UndecidedAnswer> {
   const { runId } = run.header;
   const answer = renderReport({
@@ -298,7 +298,7 @@ const kept = z.object({ given: z.record(z.string(), z.unknown()) });
 const made = z.object({ kind: z.literal("targeting-mcp-plan") });
 const undoArguments = z.object({ runId: z.string() });
 
-/** Makes a plan again if the server stopped meanwhile. If the plan was made already, only stores what is missing. */
+/** Makes a plan again whose server stopped too early. If it had made the plan, only stores what is missing. */
 async function resumePlanning(header: ChangeHeader, context: ToolContext): Promise<ToolAnswer> {
   const text = await textOf(context.runs.part(header.runId, "input"));
   const value = parseJson(text);
@@ -306,7 +306,7 @@ async function resumePlanning(header: ChangeHeader, context: ToolContext): Promi
   if (made.safeParse(value).success) return keepMade(header, text, context);
   if (given === undefined) {
     throw new ToolError(
-      "this plan was not stored, since its server stopped before that; nothing was sent",
+      "this plan was not stored, because its server stopped too early; nothing was sent",
       "Make the call again.",
     );
   }
@@ -314,7 +314,7 @@ async function resumePlanning(header: ChangeHeader, context: ToolContext): Promi
   return undo === undefined ? planDesiredState(given, context, header) : startUndoPlan(undo.runId, context, header);
 }
 
-/** Stores what is missing of a plan that was made. The server stopped after it had stored the document. */
+/** Stores the rest of a plan. Its server stopped after it had stored only the plan document. */
 async function keepMade(header: ChangeHeader, text: string, context: ToolContext): Promise<ToolAnswer> {
   const { call, caller } = header;
   if (call.tool !== "apply_plan")

@@ -306,7 +306,7 @@ async function reportOf(kept: KeptSuite, target: RunTestsInput["target"], contex
     signal: AbortSignal.any([context.signal, context.stopping, late.signal]),
     onProgress: (done, cases) => context.progress?.(done, cases, undefined),
   });
-  // Tests run only during the call. When it must be answered, those that have not run are stopped.
+  // Tests run only during the call. When the call must be answered, the remaining tests are not run.
   await waitWithinCall(running, context);
   late.abort();
   const report = await running;
@@ -314,7 +314,7 @@ async function reportOf(kept: KeptSuite, target: RunTestsInput["target"], contex
   return report;
 }
 
-/** Returns the rule that decides the verdict on an event, and how to fix it. Undefined if the event breaks none. */
+/** Returns the broken rule that decides an event's verdict, and how to fix the event. Undefined if there is none. */
 function findingOf(event: unknown): string | undefined {
   const found = validateEvent(event).findings.find(({ severity }) => severity === "verdict");
   return found && `${found.message} (${BASIS_WORDS[found.basis]}, event-tracking-api ${found.section}); ${found.fix}`;

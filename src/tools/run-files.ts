@@ -68,7 +68,7 @@ async function takenBy(state: RunState, former: AsyncIterable<Uint8Array>): Prom
     const [one = "unknown", ...others] = all;
     return others.length === 0 ? one : "unknown";
   };
-  // For a line that names no known object, the answer is known only if all objects of the run have the same one.
+  // For a line that names no known object, the answer is known only if it is the same for all objects of the run.
   const ofAll = sameForAll(new Set(byId.values()));
   return (line) => {
     const { _id, name } = keptRow.safeParse(parseJson(line)).data ?? {};
@@ -105,7 +105,7 @@ export type SheetRun = { readonly file: InputFile; readonly part: "input" | "she
   | { readonly events: EventRun; readonly run?: never }
 );
 
-/** Returns the sheet from which a run or its plan was made. Undefined if there is none. */
+/** Returns the sheet from which a run or its plan was made. Undefined if there is none, or if all events were sent. */
 export function sheetRunOf(run: Run): SheetRun | undefined {
   if (isEventRun(run)) {
     const { file } = run.header.call.input.events;
@@ -128,7 +128,7 @@ interface PartContext extends Pick<ToolServices, "runs"> {
   readonly caller: string;
 }
 
-/** The maximum number of characters in one part of a resource. A message over stdio must stay far below 10 MiB. */
+/** One part of a resource ends after about this many characters. A message over stdio must stay far below 10 MiB. */
 const PART_CHARACTERS = 4_000_000;
 const NEWLINE = 0x0a;
 

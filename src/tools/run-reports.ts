@@ -74,7 +74,7 @@ export async function reportRun(
   return reportedRun(run, context, steps, { ...more, withTotals: true });
 }
 
-/** Returns the note that a run was applied before, so that this call has only reported it. */
+/** Returns a note for a call that only reports a run, because the run was applied before. */
 export function usedBeforeNote({ header, state, status }: Run): readonly string[] {
   return appliedBeforeNote({ status: status(), at: state.endedAt ?? changedAt(header, state) });
 }
@@ -119,7 +119,7 @@ async function notesOfLimits(run: Run, report: ReportedRun, context: ToolContext
   return limitNotes(run, context);
 }
 
-/** Returns the data for the report of a run. Asks for approval if the need for it was found after the answer. */
+/** Returns the data for the report of a run. Adds a token if planning ended after the call, and approval is needed. */
 export async function reportOf(run: Run, context: ToolContext, reader?: Reader): Promise<ReportedRun> {
   const blocked = mayGoOn(run) ? await context.runs.refusal(run) : undefined;
   const report = { ...reported(run, context.environment, reader), ...(blocked && { blocked }) };

@@ -101,7 +101,7 @@ export const trackEvents = {
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** A call with at most this many events compares each with recently sent events. Others are compared as a whole. */
+/** A call with at most this many events compares each with recently sent events. Larger calls are compared whole. */
 const MOST_COMPARED = 50;
 
 function earlierCallNotes({ going, ended }: EarlierRuns<EventRun>): readonly string[] {

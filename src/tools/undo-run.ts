@@ -36,7 +36,7 @@ export const undoRun = {
   handler: ({ runId }, context) => startUndoPlan(runId, context),
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** Plans the undo of a run and stores the plan in a run: a new one, or `earlier`, the one of an interrupted call. */
+/** Plans the undo of a run. Stores the plan in a new run, or in `earlier`, the run of an interrupted call. */
 export async function startUndoPlan(runId: string, context: ToolContext, earlier?: ChangeHeader): Promise<ToolAnswer> {
   const { targetings, make, undoes, notes, undone } = await undoPlanOf(runId, context);
   return planNowOrInBackground<PlannedUndo>(
@@ -203,7 +203,7 @@ function checkProject({ project, environment }: RunHeader, context: ToolContext)
   if (project === context.project.id && environment === context.environment) return;
   throw new ToolError(
     "this run belongs to another project or environment than the keys of this server",
-    "Use the server whose address and key the run was started with.",
+    "Use a server with the same address and key as the run.",
   );
 }
 
@@ -264,7 +264,7 @@ export async function isLeftToUndo(run: ChangeRun, context: ToolContext): Promis
 function undoneError(by: string | undefined): ToolError {
   return new ToolError(
     `this run was undone before${by === undefined ? "" : ` by run ${by}`}`,
-    `${by === undefined ? "undo_run with the run that undid it" : `undo_run {"runId":"${by}"}`} plans to restore what it undid.`,
+    `${by === undefined ? "undo_run with the run that undid it" : `undo_run {"runId":"${by}"}`} plans to restore what that run undid.`,
   );
 }
 

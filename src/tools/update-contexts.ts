@@ -43,7 +43,7 @@ const input = () => {
   });
 };
 
-/** Returns the options with one of these Context IDs, and a note about those that no option has. */
+/** Returns items that remove these Context IDs from all options, and a note about the IDs that no option has. */
 async function removals(contextIds: readonly string[], targetingId: string | undefined, context: ToolContext) {
   if (targetingId === undefined) {
     throw new ToolError("removeEverywhere was given without a targeting", "Give targetingId (or targetingName) too.");
@@ -85,7 +85,7 @@ export const updateContexts = {
     if (removeEverywhere !== undefined && (given ?? opened) !== undefined) {
       throw new ToolError(
         "removeEverywhere was given together with items or file",
-        "Use removeEverywhere in a call of its own. To remove from all options but some: list_options with contextIds shows the options that hold them; give those to change in items, each with remove.",
+        "Use removeEverywhere in a separate call. To remove from only some options: list_options with contextIds shows which options hold the Context IDs; give the options to change in items, each with remove.",
       );
     }
     const isEverywhere = removeEverywhere !== undefined && token === undefined;
@@ -106,8 +106,8 @@ type GivenItem = NonNullable<z.output<ReturnType<typeof input>>["items"]>[number
 const LINES_NAMED = 5;
 
 /**
- * Adds the Context IDs in the files of items to these items. Throws a FileError for a damaged line. `notes`: how files
- * with a heading were read.
+ * Adds to each item the Context IDs in its files. Throws a FileError for a damaged line. `notes`: how files with a
+ * heading were read.
  */
 async function withListedContexts(
   items: readonly GivenItem[],

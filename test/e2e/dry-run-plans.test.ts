@@ -143,7 +143,7 @@ describe("what has changed since a dry run was shown", () => {
     const { runId } = await of.write("update_options", { items: [{ _id: of.one, name: "Uno" }], dryRun: true });
     await of.sandbox.options(of.targetingId, [{ name: "Something else" }]);
     const again = await of.write("apply_plan", { runId, dryRun: true });
-    expect(again.notes).toContain("it still does what was shown");
+    expect(again.notes).toContain("the effect is still as it was shown");
     expect(await of.write("apply_plan", { runId })).toMatchObject({ status: "succeeded" });
     expect(await namesIn(of)).toContain("Uno");
   });

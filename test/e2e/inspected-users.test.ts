@@ -123,7 +123,7 @@ test("for one user, or all events together, order and time are answered side by 
   expect(missing.structuredContent).toMatchObject({ within: { met: false } });
   expect(missing.structuredContent).not.toHaveProperty("order");
   const nothing = await client.callTool("inspect_events", { uid: "in time", inOrder: true, withinMs: 1 });
-  expect(textOf(nothing)).toContain("inOrder and withinMs check only the events in expect. It has none");
+  expect(textOf(nothing)).toContain("inOrder and withinMs check only the events in expect, which is empty");
   expect(nothing.structuredContent).not.toHaveProperty("order");
 });
 

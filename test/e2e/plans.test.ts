@@ -424,5 +424,5 @@ test("a problem of a state in the arguments is said of `desired`, not of a line 
   const options = [{ name: "Season", type: "collection", contexts: [] }, { name: "Easter" }];
   const { text } = await call("plan_targeting", { desired: { version: 1, options }, byName: true, targetingId });
   expect(text).toContain('- desired: the group "Season" would have neither sub-options nor own Context IDs.');
-  expect(text).toContain("Next: resolve the problem as said above");
+  expect(text).toContain("Next: resolve the problem as this answer says");
 });

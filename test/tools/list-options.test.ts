@@ -268,7 +268,7 @@ describe("a scan for a Context ID", () => {
     const { call } = caller(plain(20));
     const searched = await call({ targetingId, contextIds: ["context 7", "context 8"], search: "Option 8" });
     expect(searched.note).toBe(
-      'No option that matches search holds "context 7". Other options were not checked: for all of them, leave out search.',
+      'No option that matches search holds "context 7". Other options were not checked: to check all, leave out search.',
     );
     const empty = await call({ targetingId, contextIds: ["context 7"], empty: true });
     expect(empty.note).toMatch(/^No option that matches empty holds "context 7"\. .* leave out empty\./);

@@ -3,7 +3,7 @@ import { CONFIRMATION_MS } from "../../changes/change-kinds.ts";
 import { ulidBytes, ulidOfBytes } from "../../spec/names-and-contexts.ts";
 import { type ToolAnswer, type ToolContext, ToolError, type ToolServices } from "../define-tool.ts";
 
-/** Returns a confirmation token together with its effect: the text that a person approves by it. */
+/** Returns a confirmation token, when it expires, and the text of the effect that a person approves with it. */
 export async function askFor(
   planned: Pick<Agreement, "run" | "digest">,
   effect: string,
@@ -85,7 +85,7 @@ function openConfirmation(
   { caller, now }: { readonly caller: string; readonly now: number },
 ): Confirmation | undefined {
   const bytes = Buffer.from(token, "base64url");
-  // Several texts decode to the same bytes. Only the one that encoding these bytes gives is accepted.
+  // Several texts decode to the same bytes. Only the text that the encoder writes for these bytes is accepted.
   if (token.length !== TOKEN_LETTERS || bytes.toString("base64url") !== token) return undefined;
   const run = ulidOfBytes(bytes.subarray(0, RUN));
   const expiresAt = nearestTime(bytes.readUIntBE(RUN, SECONDS), now);

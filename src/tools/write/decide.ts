@@ -38,9 +38,9 @@ type Channel = Decided["where"];
 export interface Person {
   readonly who: string;
   readonly caller: string;
-  /** Returns whether this person may decide about a run of another caller. Absent if only about their own. */
+  /** Returns whether this person may decide about another caller's run. Absent if only their own runs are allowed. */
   readonly approves?: ((run: Pick<RunHeader, "project" | "caller">) => boolean) | undefined;
-  /** The caller under whose name this person makes requests, if people may not approve their own. */
+  /** The caller name of this person's own requests. Only set if people may not approve their own requests. */
   readonly except?: string | undefined;
 }
 
@@ -62,7 +62,7 @@ interface Looked {
 
 /**
  * Starts approved work other than a change, such as event tests, or resumes an approved run. Returns undefined if the
- * work was started before. Returns "stale" if it would now do something else than what was approved.
+ * work was started before. Returns "stale" if the work would no longer do what was approved.
  */
 type Grant = (approval: ApprovalRun, approved: Approved, services: ToolServices) => Promise<Run | "stale" | undefined>;
 
@@ -81,8 +81,8 @@ export type Refused =
   | "ELSEWHERE";
 
 /**
- * What became of a decision. "decided": there was another one before. "changed": the current effect is not the one that
- * the person saw. "stale": the run would do something else now. "expired": the decision came too late.
+ * What became of a decision. "decided": the run was decided before. "changed": the person saw another effect than the
+ * current one. "stale": planned again, the run has another effect. "expired": the decision came too late.
  */
 export type Outcome =
   | { readonly is: "done"; readonly run?: Run }
@@ -295,7 +295,7 @@ export function isDecidedElsewhere({ page, inView }: Pick<ToolContext, "page" | 
   return inView === true || page?.isOffered() === true;
 }
 
-/** Returns how a request goes on: it starts, or the first available channel asks. In strict mode, a token is none. */
+/** Returns how a request goes on: it starts, or the first available channel asks. Strict mode allows no tokens. */
 export function chooseChannel(
   needsApproval: boolean,
   context: Pick<ToolContext, "confirm" | "canAsk" | "page" | "inView">,

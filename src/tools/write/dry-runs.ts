@@ -67,7 +67,9 @@ export async function dryRunToApply(
   const isSame = state.facts.shown === planDigest(plan);
   if (isSame && !isDry) return { plan: shown.withoutPredictions() };
   if (isSame)
-    return { answer: answerOf(given, plan, { runId, notes: [...notes, "it still does what was shown"] }, context) };
+    return {
+      answer: answerOf(given, plan, { runId, notes: [...notes, "the effect is still as it was shown"] }, context),
+    };
   if (notes.length > 0) {
     const unchecked = "it could not be checked whether this still does what was shown, so nothing was sent";
     return { answer: answerOf(given, plan, { runId, notes: [unchecked, ...notes] }, context) };
@@ -78,7 +80,7 @@ export async function dryRunToApply(
   return { answer: answerOf(given, plan, { runId, notes: [note, ...notes] }, context) };
 }
 
-/** Makes planning that goes on reject with a FileError if the plan differs from the one that the caller saw. */
+/** Returns the planning, but it rejects with a FileError if the plan differs from the one that the caller saw. */
 function checkWhenPlanned(
   { plan: making, stop }: Planning,
   { header, state: { facts } }: Pick<ChangeRun, "header" | "state">,
@@ -167,7 +169,7 @@ function answerOf(
   const asksFirst = context.confirm !== "off" && needsConfirmation(plan);
   const asking = asksFirst ? "before this is applied, a person has to approve it: " : "";
   const asks = effect === undefined ? [] : [`${asking}${effectText(effect)}`];
-  // An effect that needs approval already lists the changes. So the answer lists them only without such an effect.
+  // If the plan removes something, its effect already lists the changes. Otherwise, the answer lists them.
   const changed = effect === undefined ? plannedChanges(state) : [];
   const same = changed.filter(changesNothing).length;
   return renderReport({
@@ -221,7 +223,7 @@ function nameIn(side: KnownChange["from"]): string | undefined {
   return typeof side === "string" ? side : side?.name;
 }
 
-/** Returns by how many items a plan differs from the one that the caller saw, as text. */
+/** Describes how a plan differs from the one that the caller saw: which items fail, what is lost, or what is sent. */
 function changesSince(before: RunState, plan: Plan): string {
   const now = new RunState(plan);
   const items = Math.max(before.objects.length, now.objects.length);

@@ -24,7 +24,7 @@ import { type ApprovalRequest, decide, decided, inClient } from "./decide.ts";
 import { waitWithinCall } from "./planned.ts";
 import { effectOf, storedEffect, waitingRun } from "./waiting.ts";
 
-/** Answers with a token if nobody has opened the page. In strict mode, without tokens, throws a ToolError. */
+/** Answers with a token, because nobody has opened the page. Throws a ToolError in strict mode, which has no tokens. */
 export function tokenInstead(
   effect: string,
   { confirm }: Pick<ToolContext, "confirm">,
@@ -51,7 +51,7 @@ export async function keepWaiting(header: ChangeHeader, plan: Plan, context: Too
   await changesOf(context).propose(header, plan);
 }
 
-/** Calls `make`, which stores the run of a call with `keep`. Returns another run if that runs the same call already. */
+/** Calls `make`, which stores the run of a call with `keep`. If an identical call has a run already, returns that. */
 export type KeptOnce = <Made>(
   make: (keep: () => Promise<ChangeHeader>) => Promise<Made>,
 ) => Promise<Made | { readonly run: ChangeRun }>;
@@ -98,7 +98,7 @@ interface RequestedWork
   extends AskedWork,
     Pick<ApprovalRequest<ToolAnswer>, "needsApproval" | "digest" | "start" | "undecided"> {
   readonly after: After;
-  /** Returns the answer if the work was declined. `note`: only if this was a short time ago. */
+  /** Returns the answer if the work was declined. `note`: set if a recent call for the same work was declined. */
   readonly declined: (approval: Approval | undefined, note?: string) => ToolAnswer;
   readonly token: (hints: readonly string[]) => Promise<ToolAnswer>;
 }
@@ -178,7 +178,7 @@ async function openedByClient(
   return { ...(await reportedRun(await ownRun(runId, context), context)), opens: runId };
 }
 
-/** Waits for a decision until the call must be answered. A task does not wait: its client asks again. */
+/** Waits for a decision until the call must be answered. A task does not wait, because its client polls the status. */
 export async function waitOnPage(runId: string, context: ToolContext, after?: After): Promise<ToolAnswer> {
   if (!context.asTask) await waitWithinCall(untilDecided(runId, context), context);
   const isWaiting = !(await isDecided(runId, context));
@@ -187,7 +187,7 @@ export async function waitOnPage(runId: string, context: ToolContext, after?: Af
   return reportRun(run, context, isWaiting ? [waitsOnPage(runId, context.page?.address?.())] : []);
 }
 
-/** Returns the answer for a view of a waiting run, with the secret that sends the person's decision. */
+/** Returns the answer for a view of a waiting run, with the secret that the view needs to send a decision. */
 export async function shownInView(runId: string, context: ToolContext): Promise<ToolAnswer> {
   const waiting = await waitingRun(runId, context);
   const { waits } = waiting?.state.facts ?? {};

@@ -223,7 +223,10 @@ export async function undecided(
 
 type Followed = Pick<Run, "kept" | "rest" | "watch" | "stop">;
 
-/** Waits until a run ends or the call must be answered. If the caller cancels the call, stops the run. */
+/**
+ * Waits until a run ends or the call must be answered. If the caller cancels the call, stops the run. For a task, waits
+ * only until the run is stored.
+ */
 export async function followRun(run: Followed, context: ToolContext): Promise<void> {
   if (context.asTask) {
     context.goesOn?.(run.rest);

@@ -50,7 +50,7 @@ function waits(run: Run): run is ChangeRun | ApprovalRun {
   return isOne && run.state.facts.waits !== undefined;
 }
 
-/** Ends a run about which nobody has decided in time. Returns the run as it is then. */
+/** Ends a run if nobody has decided about it in time. Returns the run in its current state. */
 export async function endIfExpired(run: Run, { runs, clock }: StoredRuns): Promise<Run> {
   const { until = Number.POSITIVE_INFINITY, elsewhere } = (waits(run) && run.state.facts.waits) || {};
   if (until > clock.now()) return run;

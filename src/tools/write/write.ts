@@ -179,8 +179,7 @@ async function goOn(given: Given, planning: Planning, context: ToolContext): Pro
     return { run: made.run };
   }
   const isPage = context.page?.isOffered() ?? false;
-  // Without the web page, and in strict mode without tokens, a person can be asked after the answer only if the call is
-  // a task.
+  // Strict mode has no tokens. So without the web page, a person can be asked after the answer only in a task.
   if (confirm === "strict" && reply === undefined && !isPage && !(context.asTask && context.canAsk())) {
     planning.stop();
     throw tookTooLong();
