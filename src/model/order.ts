@@ -11,10 +11,13 @@ import {
   type Work,
 } from "./targeting-model.ts";
 
-/** What fills a request with items of one operation, in the order in which they are tried for the next request. */
+/** The functions that add updates, creations or deletions to a request, in the order in which they are tried. */
 const FILLERS: readonly ((work: Work, batch: Batch, isPart: boolean) => void)[] = [update, create, remove];
 
-/** Returns the requests that are possible next. With `inParts`, also those that make only a part of a change. */
+/**
+ * Returns the requests that are possible next. Requests that make only a part of a change are included with `inParts`,
+ * or if there are no others.
+ */
 function candidates(work: Work, inParts = false): readonly (readonly Item[])[] {
   const found: Item[][] = [];
   for (const isPart of [false, true]) {
@@ -163,8 +166,8 @@ function create(work: Work, batch: Batch, isPart: boolean): void {
     const children = (group ? (inside.get(ref) ?? []) : []).filter(
       (child) => child.name !== name && batch.holderOf(child.name) === undefined,
     );
-    // A group cannot be created empty, and options can move into it only after that. So it is created with a
-    // placeholder.
+    // A group cannot be created empty, and existing options can move into it only once it exists. So it is created with
+    // a placeholder.
     if (group && contexts.length === 0 && !inside.has(ref)) own.push(work.options.placeholders.contextIdOf(ref));
     if (!batch.hasRoomFor(1)) return;
     while (!batch.hasRoomFor(1 + children.length)) children.pop();
@@ -182,16 +185,16 @@ function remove(work: Work, batch: Batch): void {
   for (const { ref, option } of going) {
     if (!option.group) continue;
     const inside = [...work.model.inside(ref)];
-    // When a group is deleted, its sub-options move to the top level. So they must be moved to their planned place
-    // before.
+    // When a group is deleted, its sub-options move to the top level. So sub-options with another planned place must be
+    // moved there first.
     const isFree = inside.every((child) => {
       const change = work.changes.get(child);
       return change === undefined || change.kind === "delete" || change.parent === undefined;
     });
     if (!isFree) continue;
     const also = inside.filter((child) => work.isGoing(child));
-    // The group is deleted just before its last sub-option. So it is never empty. Of the deleted sub-options, at most
-    // this one moves to the top level: if it is deleted only in the next request.
+    // If all sub-options are deleted, the group is deleted just before the last of them, so that it is never empty. If
+    // this last one is deleted only in the next request, it is at the top level until then.
     const order = also.length === inside.length ? [...also.slice(0, -1), ref, ...also.slice(-1)] : [...also, ref];
     for (const one of order) {
       batch.take({ op: "delete", ref: one });
@@ -205,9 +208,9 @@ function remove(work: Work, batch: Batch): void {
 }
 
 /**
- * Returns a request that resolves deadlocks with placeholders: of names, of Context IDs, and of groups that would
- * become empty. Without `all`, only the first of these kinds that occurs, and of Context IDs only those of one group.
- * If none occurs, creates new groups with a placeholder.
+ * Returns a request that resolves deadlocks with placeholders. A deadlock is about a name, about a Context ID, or about
+ * a group that would become empty. Without `all`, resolves only the first of these kinds that occurs, and takes Context
+ * IDs from only one group. If none occurs, creates new groups with a placeholder.
  */
 function placeholders(work: Work, all: boolean): readonly Item[] {
   const batch = work.newBatch();
@@ -283,8 +286,8 @@ const MAX_LOOKAHEAD_SIZE = 2000;
 const MAX_LOOKAHEAD_REQUESTS = 200;
 
 /**
- * Plans all requests, and applies them to the model of `work`. For each request, chooses the candidate after which the
- * fewest requests are left. `isWhole`: false if some changes are not made, because no further request was possible.
+ * Plans all requests, and applies them to the model of `work`. If there are few options and changes, chooses the
+ * candidates after which the fewest requests are left. `isWhole` is false if some changes could not be planned.
  */
 export function planRequests(work: Work) {
   const requests: (readonly Item[])[] = [];

@@ -43,9 +43,9 @@ export type Item = CreateItem | UpdateItem | { readonly op: "delete"; readonly r
 /** The options of a targeting, as far as they are known. `apply` changes them in the same way as the service. */
 export class TargetingModel {
   readonly options = new Map<Ref, KnownOption>();
-  /** By name: the option that has it. */
+  /** Maps each name to the option that has it. */
   readonly holders = new Map<string, Ref>();
-  /** By Context ID: the group that has it. Two groups cannot have the same one (management-api 7.2). */
+  /** Maps each Context ID to the group that has it. Two groups cannot have the same one (management-api 7.2). */
   readonly owners = new Map<string, Ref>();
   readonly #inside = new Map<Ref, Set<Ref>>();
 
@@ -134,7 +134,7 @@ export class Batch {
     this.#room = room;
   }
 
-  /** Returns the option that has a name after all items that were added so far. */
+  /** Returns the option that has a name once all items added so far are applied. */
   holderOf(name: string): Ref | undefined {
     return this.#names.has(name) ? this.#names.get(name) : this.#model.holders.get(name);
   }
@@ -145,7 +145,7 @@ export class Batch {
     return (owner === undefined || owner === group) && !this.#taken.has(id);
   }
 
-  /** Returns whether another sub-option may leave a group, which must not become empty (management-api 7.4, case 6). */
+  /** Returns whether one more sub-option may leave a group without emptying it (management-api 7.4, case 6). */
   mayLeave(group: Ref): boolean {
     const own = ownCount(this.#model.options.get(group));
     return this.#staying(group) > 1 || (own > 0 && (this.#ownAfter.get(group) ?? 1) > 0);
@@ -323,8 +323,8 @@ export type Conflict =
   | { readonly kind: "inUse"; readonly ref: Ref; readonly staying: number }
   | { readonly kind: "noGroup"; readonly ref: Ref }
   /**
-   * Two options would have the same name, or two groups the same Context ID. `ref` is the one that would get it, and
-   * `holder` the one that has it.
+   * Two options would have the same name, or two groups the same Context ID (`value`). `ref` would get it; `holder` has
+   * it already, or would also get it.
    */
   | { readonly kind: "name" | "owner"; readonly value: string; readonly ref: Ref; readonly holder: Ref }
   /** The group would have neither sub-options nor Context IDs. `leaving` are the sub-options that leave it. */
@@ -385,7 +385,7 @@ function inUse(changes: Changes, inside: ReadonlyMap<Ref, number>): readonly Con
   });
 }
 
-/** Returns a conflict for each name or Context ID that two options would have. `ref`: the option to get it. */
+/** Returns a conflict for each name or Context ID that a change gives to an option although another one has it. */
 function doubled(
   kind: "name" | "owner",
   after: ReadonlyMap<Ref, After>,

@@ -4,7 +4,7 @@ export function addTo<Key, Value>(lists: Map<Key, Value[]>, key: Key, value: Val
   else list.push(value);
 }
 
-/** Adds to the number of a key. A number that becomes 0 is removed. Returns the new number. */
+/** Adds `more` to the count of a key. A count that becomes 0 is removed. Returns the new count. */
 export function addCount<Key>(counts: Map<Key, number>, key: Key, more: number): number {
   const count = (counts.get(key) ?? 0) + more;
   if (count === 0) counts.delete(key);
@@ -21,7 +21,7 @@ export function groupedBy<Value, Key>(
   return groups;
 }
 
-/** Returns an object without its undefined fields, as JSON has it. */
+/** Returns an object without its undefined fields. JSON omits them, too. */
 export function defined<Fields extends object>(fields: Fields): Defined<Fields>;
 export function defined(fields: object): object {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
@@ -42,12 +42,15 @@ export type NameMatch<Thing extends Named> =
 const CANDIDATES = 5;
 /** Only names more similar than this (0 to 1) are suggested. Unrelated names often reach about this value. */
 const LEAST_LIKENESS = 0.3;
-/** For how many unknown names an index suggests others. Each of them must be compared with all names. */
+/** How many unknown names get suggestions. To find them, a name must be compared with all names of the index. */
 const MAX_LOOKED_FOR = 20;
 /** How many letters of an unknown name are compared. To compare millions would delay other calls. */
 const MAX_COMPARED_LETTERS = 256;
 
-/** Finds objects by name: exactly, or as the only match but for case, outer spaces and composition. Suggests others. */
+/**
+ * Finds objects by name. Without an exact match, ignores case, outer spaces and Unicode composition. For an unknown
+ * name, suggests similar ones.
+ */
 export class NameIndex<Thing extends Named> {
   readonly #exact = new Map<string, Thing[]>();
   readonly #folded = new Map<string, Thing[]>();
@@ -75,7 +78,7 @@ export class NameIndex<Thing extends Named> {
     return { kind: "one", thing: only, isExact: exact.length > 0 };
   }
 
-  /** Returns similar names: those that contain `name` or are in it, then by letter pairs in common. */
+  /** Returns similarly named objects: names that contain `name`, then names inside it, then by shared letter pairs. */
   #near(name: string): readonly Thing[] {
     this.#lookedFor += 1;
     if (this.#lookedFor > MAX_LOOKED_FOR) return [];
@@ -96,7 +99,7 @@ export function folded(name: string): string {
   return name.normalize("NFC").trim().toLowerCase();
 }
 
-/** Says how the names of each pair differ. In an inexact comparison, they are equal. */
+/** Says how the two names of each pair differ. They must be equal in an inexact comparison (`folded`). */
 export function differenceOf(...pairs: readonly (readonly [string, string])[]): string {
   const isOnlyComposition = pairs.every(([one, other]) => one.normalize("NFC") === other.normalize("NFC"));
   return isOnlyComposition ? "differs only in Unicode composition" : "differs in case or outer spaces";

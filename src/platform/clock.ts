@@ -30,7 +30,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** Returns the boot ID of this machine, which each start changes. Outside Linux: the name of the machine. */
+/** Returns the boot ID of this machine, which is new after each restart. Outside Linux, returns the host name. */
 function machineId(): string {
   try {
     return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
@@ -48,7 +48,7 @@ interface WaitedCall {
 
 const calls = new AsyncLocalStorage<WaitedCall | undefined>();
 
-/** Runs `work` as a call that must be answered at `until` (monotonic clock). `presentCall` returns it there. */
+/** Runs `work` as a call that must be answered by `until` (monotonic clock). In it, `presentCall` returns the call. */
 export async function duringCall<T>(until: number, work: () => Promise<T>): Promise<T> {
   const call: WaitedCall = { until };
   const end = (thrown?: unknown): unknown => {

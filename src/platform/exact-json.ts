@@ -3,7 +3,7 @@ import { parseJson } from "./json.ts";
 /** What parsing a JSON text would lose: digits of a number, or the first value of a repeated field. */
 export type JsonFault = { readonly number: string } | { readonly twice: string };
 
-/** Matches texts that may contain a number that would be rounded. In others, numbers are not checked. */
+/** Matches every text with a number that `isExact` rejects, and some other texts. */
 const LONG_NUMBER = /\d{16}|\d[eE][+-]?\d/;
 const TOKENS = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|[{}[\],]/g;
 

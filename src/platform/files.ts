@@ -73,7 +73,7 @@ export async function withHandle<T>(
   return work(handle).finally(() => handle.close());
 }
 
-/** Opens a regular file. Otherwise throws the system's error for a folder: reading a pipe could wait forever. */
+/** Opens a regular file. For a folder, a pipe or a device, throws EISDIR: reading a pipe could wait forever. */
 export async function openFile(path: string, flags = constants.O_RDONLY): Promise<FileHandle> {
   const handle = await open(path, flags | constants.O_NONBLOCK, OWNER_ONLY);
   if ((await handle.stat()).isFile()) return handle;
@@ -86,7 +86,7 @@ export function readTextFile(path: string): Promise<string> {
   return withHandle(openFile(path), (handle) => handle.readFile("utf8"));
 }
 
-/** Returns whether an error says that a path is something else than expected, such as a folder for a file. */
+/** Returns whether an error says that a path is not of the expected kind, such as a folder instead of a file. */
 export function isOtherKind(thrown: unknown): boolean {
   return ["EISDIR", "ENOTDIR", "ENXIO"].some((code) => hasCode(thrown, code));
 }
@@ -119,7 +119,7 @@ export function unlessMissing<T>(work: Promise<T>): Promise<T | undefined> {
 
 /** Returns the error for a path that contains a symbolic link. The link was found by a check or by opening the file. */
 export function linkRefused(path: string, remedy: string, options?: ErrorOptions): FileError {
-  return new FileError(`${JSON.stringify(path)} goes through a link, which is refused`, remedy, options);
+  return new FileError(`${JSON.stringify(path)} contains a symbolic link, which is not allowed`, remedy, options);
 }
 
 /** The content of a file as texts and byte arrays, which are written one after another. */

@@ -10,7 +10,7 @@ export type ByteSource = (pieceBytes?: number) => AsyncIterable<Uint8Array>;
 const PIECE_BYTES = 65_536;
 const LARGE_PIECE_BYTES = 524_288;
 
-/** Reads a file of this program, which must not be a link. Throws the errors of the operating system. */
+/** Reads one of this program's own files. Throws the system's errors, also if the file is a symbolic link. */
 export function bytesOf(path: string): ByteSource {
   return (pieceBytes) => piecesOf(() => openFile(path, constants.O_RDONLY | constants.O_NOFOLLOW), pieceBytes);
 }
@@ -57,7 +57,7 @@ export async function digestOf(bytes: ByteSource): Promise<string> {
   return hash.digest("hex");
 }
 
-/** Yields bytes of a known hash. Throws a FileError at the end if it is no longer `digest`: the file has changed. */
+/** Yields the bytes of a file. Throws a FileError at the end if their hash is not `digest`: the file has changed. */
 export async function* unchanged(bytes: ByteSource, digest: string): AsyncGenerator<Uint8Array> {
   const hash = createHash("sha256");
   for await (const chunk of bytes(LARGE_PIECE_BYTES)) {
@@ -88,7 +88,7 @@ export interface Place {
 /** Thrown if a part of a path is a symbolic link, or was replaced since it was checked. */
 export class SymlinkError extends Error {}
 
-/** An open folder. It stays the same even if another gets its path, so that no link can redirect work in it. */
+/** A folder for safe work: if a link or another folder replaces it, work is not redirected, or `check` notices. */
 export interface SafeDirectory {
   /** Whether the paths of `at` use an open handle of the folder. Otherwise, call `check` before and after each use. */
   readonly isFirm: boolean;
@@ -101,13 +101,13 @@ export interface SafeDirectory {
 
 /** Linux: opens a folder only to look up paths in it, without read permission. Node exports no such constant. */
 const O_PATH = 0o10_000_000;
-/** macOS: refuses a path that contains a link. Older versions ignore it. Node does not export this constant. */
+/** macOS: refuses a path that contains a link. Older versions ignore this flag. Node exports no such constant. */
 const O_NOFOLLOW_ANY = 0x2000_0000;
 /** On Linux, `/proc/self/fd/N/name` is the file `name` in the open folder N (`openat`). */
 const DESCRIPTORS = "/proc/self/fd";
 const HOLDS_DESCRIPTORS = process.platform === "linux" && existsSync(DESCRIPTORS);
 
-/** Opens a folder, on Linux from its parent, so that no link is followed. Elsewhere, call `check` around each use. */
+/** Opens a folder without following links. Unless the result is `isFirm`, call `check` before and after each use. */
 export async function holdFolder(place: Place, isFirm = HOLDS_DESCRIPTORS): Promise<SafeDirectory> {
   const folders = place.steps.slice(0, -1);
   const identity = () => identityOf(place.root, folders);
@@ -128,7 +128,7 @@ export async function holdFolder(place: Place, isFirm = HOLDS_DESCRIPTORS): Prom
   };
 }
 
-/** Opens a regular file in a folder. Throws a SymlinkError if it is a link, a pipe or anything else. */
+/** Opens a regular file in a folder. Throws a SymlinkError for anything else, such as a link or a pipe. */
 export async function openInside(folder: SafeDirectory, name: string): Promise<FileHandle> {
   const path = folder.at(name);
   const onMac = process.platform === "darwin" ? O_NOFOLLOW_ANY : 0;
@@ -158,7 +158,7 @@ async function descend(root: string, folders: readonly string[]): Promise<FileHa
   return folder;
 }
 
-/** Returns device and inode of a folder, which tell a replaced one. Throws a SymlinkError for a link in the path. */
+/** Returns the device and inode of a folder, to notice a replacement. Throws a SymlinkError for a link in the path. */
 async function identityOf(root: string, folders: readonly string[]): Promise<string> {
   let identity = "";
   for (let length = 0; length <= folders.length; length += 1) {

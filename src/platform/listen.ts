@@ -9,7 +9,7 @@ export function originIn(header: string): URL | undefined {
   return isWeb && url.origin === header ? url : undefined;
 }
 
-/** Starts a server. Returns its port, which the system chooses for 0. Throws the system's error if it is in use. */
+/** Starts a server and returns its port. For 0, the system chooses one. Throws an error if the port is in use. */
 export async function openPort(server: Server, host: string, port: number): Promise<number> {
   server.listen(port, host);
   await once(server, "listening");

@@ -12,7 +12,10 @@ export function withoutSeparators(word: string): string {
   return word.toLowerCase().replace(/[\s_.-]/g, "");
 }
 
-/** Returns the word whose plain form is nearest, by at most two letters and a third of them; otherwise undefined. */
+/**
+ * Returns the word whose plain form is nearest to `plain`. Undefined if all differ in more than two letters, or in more
+ * than a third of the letters.
+ */
 export function mistyped(
   plain: string,
   words: readonly string[],
@@ -29,7 +32,7 @@ export function mistyped(
   return best;
 }
 
-/** Returns how many letters differ (replaced, added, removed). Above `most`, any number above it. */
+/** Returns how many letters must be replaced, added or removed. If more than `most`, returns any number above it. */
 export function editDistance(from: string, to: string, most: number): number {
   if (Math.abs(from.length - to.length) > most) return most + 1;
   let previous = [0];

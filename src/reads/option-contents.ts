@@ -121,9 +121,9 @@ interface Expected {
 }
 
 /**
- * Compares options with their expected Context IDs. `different`: options that lack some of them or that cannot be read
- * because the service rejects it. `unread`: options that could not be read for another reason. `isAlone`: no other
- * writer seems to be active. Then about 100 options are read first, and the others only if one of these differs.
+ * Compares options with their expected Context IDs. `different`: options that lack an expected Context ID, or that the
+ * service refuses to return. `unread`: options that could not be read for another reason. If no other writer seems to
+ * be active (`isAlone`), at most 100 options are read first, and the others only if one of these differs.
  */
 export async function compareContexts(
   api: ManagementApi,
@@ -149,12 +149,12 @@ export async function compareContexts(
   return { different, unread };
 }
 
-/** How many options are read one by one before each search of the lists that contain them: at first, and later. */
+/** How many options are read individually before their lists are searched: in the first round, and in later ones. */
 const READ_ALONE = { first: 1, later: 8 } as const;
 
 /**
- * Finds options by ID with few requests. First reads one option, which has the IDs of its targeting and group. Then
- * searches the lists of both for the other options.
+ * Finds options by ID with few requests. First reads one option, whose record has the IDs of its targeting and group.
+ * Then searches this targeting and this group for the other options.
  */
 export async function findOptions(
   api: ManagementApi,

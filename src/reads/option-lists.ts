@@ -5,7 +5,7 @@ import { type ContentsSource, contextIdsOf, isMissing } from "./option-contents.
 import { listPages, type OptionList, readList } from "./pages.ts";
 import { type Fetched, MANY_UNREAD, sideBySide } from "./side-by-side.ts";
 
-/** Where to continue: at the top-level option with the index `top`, or in that group, after `inside` sub-options. */
+/** Where to continue: at the option with the index `top`, or inside that group after its first `inside` sub-options. */
 export interface WalkPosition {
   readonly top: number;
   readonly inside?: number | undefined;
@@ -31,7 +31,7 @@ export interface Step {
   readonly next: WalkPosition;
   readonly walked: Walked;
   readonly groupName?: string | undefined;
-  /** For a group with sub-options: the Context IDs of them all. Absent if one of the counts is unknown. */
+  /** The number of Context IDs in a group and its sub-options. Absent for other options, or if a count is unknown. */
   readonly countWithChildren?: number | undefined;
 }
 
@@ -180,7 +180,7 @@ function hasSubOptions({ type, childCount, children }: OptionRecord): boolean {
 
 type ListedOption = ReturnType<typeof listed>;
 
-/** Reads all options of a targeting or of the group `parent`. Sub-options come after their group, their parent. */
+/** Reads all options of a targeting, or only those of the group `parent`. Sub-options come right after their group. */
 export async function* readOptions(
   api: ManagementApi,
   targetingId: string,
@@ -224,7 +224,7 @@ export function optionNamesOnce(api: ManagementApi, signal: AbortSignal): Option
   };
 }
 
-/** Returns the ID of each name: of all options and sub-options of a targeting, or of the sub-options of `parent`. */
+/** Maps names to IDs: of all options and sub-options of a targeting, or only of the sub-options of `parent`. */
 export async function readOptionNames(
   api: ManagementApi,
   targetingId: string,
@@ -256,8 +256,8 @@ interface ScanJob {
 }
 
 /**
- * Checks which options match, in order, starting at a position. Reads Context IDs only if a condition needs them. Yields
- * some of the options that do not match, too, without a value.
+ * Yields matching options in order, starting at a position. Reads Context IDs only if a condition needs them. Also
+ * yields some options that do not match, without a value.
  */
 export async function* scanOptions(api: ManagementApi, job: ScanJob): AsyncGenerator<Fetched<Step, Hit>, void> {
   const { walk, from, wanted } = job;

@@ -22,7 +22,7 @@ interface WalkOptions {
   readonly from?: number;
   /** Whether the total may change from page to page. Otherwise, another total means that the list has changed. */
   readonly totalMayChange?: boolean;
-  /** Whether options may be missed if the list changes. Then the pages do not overlap, which saves requests. */
+  /** Whether options may be missed if the list changes. If so, the pages do not overlap, which saves requests. */
   readonly mayShift?: boolean;
 }
 

@@ -139,8 +139,8 @@ export function contextLines(
 }
 
 /**
- * Returns whether each Context ID can be in its own row. That is not so if reading the file would change one of them
- * (the word for "none", or decomposed Hangul). All IDs are then written in another form.
+ * Returns whether each Context ID can be in its own row. False if there is none, or if importing the file would change
+ * one of them (the word for "none", or decomposed Hangul). In that case, all IDs are written in another form.
  */
 function isOneARow(contexts: readonly string[]): boolean {
   return contexts.length > 0 && !contexts.some((id) => id === NONE || /[\u1100-\u11ff]/.test(id));

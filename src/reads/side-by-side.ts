@@ -2,7 +2,7 @@ import { setMaxListeners } from "node:events";
 
 const READS_AT_A_TIME = 16;
 
-/** How many results may wait per concurrent read. Results are yielded in the order of the items. */
+/** How many results per concurrent read may wait for earlier ones. Results are yielded in the order of the items. */
 const RESULTS_AHEAD = 2;
 
 /** An `unreadAhead` that keeps reads concurrent if only 1 in 100 items needs a read. */
@@ -11,7 +11,7 @@ export const MANY_UNREAD = 10_000;
 interface SideBySide<From, To> {
   /** Returns the items. When no more items are needed, `signal` is aborted. */
   readonly source: (signal: AbortSignal) => Iterable<From> | AsyncIterable<From>;
-  /** Returns the result of an item; undefined if there is none. If it sends no request, it must call `withoutRead`. */
+  /** Returns the result of an item, or undefined. If its promise needs no request, it must call `withoutRead`. */
   readonly map: (from: From, signal: AbortSignal, withoutRead: () => void) => To | undefined | Promise<To | undefined>;
   /**
    * How many results of items that need no read may wait. They wait for the reads of earlier items, because results are
@@ -39,7 +39,7 @@ interface Slot<From, To> extends Fetched<From, To> {
 export async function* sideBySide<From, To>(job: SideBySide<From, To>): AsyncGenerator<Fetched<From, To>, void> {
   const stop = new AbortController();
   const signal = job.signal === undefined ? stop.signal : AbortSignal.any([job.signal, stop.signal]);
-  // Many reads listen to this signal. Without this, Node would warn about a leak.
+  // Many reads listen to this signal. With the default limit, Node would warn of a memory leak.
   setMaxListeners(0, signal);
   const reading = new Reading(job, signal);
   try {

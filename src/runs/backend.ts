@@ -35,7 +35,7 @@ export interface CallerTexts {
 /** How many milliseconds an ended session stays stored after its tokens expire. Long, because a clock may be wrong. */
 export const ENDED_FOR_MS = 30 * DAY_MS;
 
-/** The ended sessions of the web page, whose tokens are refused. `until`: when they expire, in ms since 1970. */
+/** Ended sessions of the web page. Their tokens are refused. `until`: when the tokens expire, in ms since 1970. */
 export interface EndedSessions {
   add(id: string, until: number): Promise<void>;
   has(id: string): Promise<boolean>;
@@ -78,10 +78,10 @@ export interface SuiteTexts {
   get(caller: string, id: string): Promise<string | undefined>;
   list(caller: string): Promise<readonly string[]>;
   storedBytes(callerName: string): Promise<number>;
-  /** Returns true only to the first caller, in any process, that claims a confirmation. Only that one may act on it. */
+  /** Returns true only for the first claim of a confirmation, in any process. Only its caller may act on it. */
   claim(confirmation: string): Promise<boolean>;
   settle(confirmation: string, text: string): Promise<void>;
-  /** Returns the result of a confirmation: empty if it was claimed but has none yet, undefined if not claimed. */
+  /** Returns the result of a confirmation. Empty if it is claimed but has none yet. Undefined if it is not claimed. */
   settled(confirmation: string): Promise<string | undefined>;
 }
 
@@ -96,7 +96,7 @@ export interface TargetingMemory {
   remember(targetings: readonly Named[]): Promise<void>;
   forget(ids: readonly string[]): Promise<void>;
   recent(): Promise<readonly SeenTargeting[]>;
-  /** Finds a targeting as `NameIndex` does. For an unknown name, the last seen ones are further candidates. */
+  /** Finds a targeting as `NameIndex` does. For an unknown name, the targetings seen last are also candidates. */
   resolve(name: string): Promise<NameMatch<SeenTargeting>>;
 }
 
@@ -108,7 +108,7 @@ export function findSeenTargeting(seen: readonly SeenTargeting[], name: string):
 }
 
 const MEGABYTE = 1_048_576;
-/** A call of at most this many bytes is stored beyond a full `Share`, unless its run stores a file, sheet or plan. */
+/** A call of at most this many bytes is stored even if its `Share` is full. Files and plans must always fit into it. */
 const SMALL_BYTES = 65_536;
 
 export class ShareFullError extends RunStoreError {}
@@ -119,9 +119,9 @@ interface Share {
 }
 
 /**
- * Limits how many bytes and how many dry runs all callers with the same name (`callerName`) may store together. A new
- * dry run replaces their oldest dry runs. Anything else that exceeds the limit is removed again, and its call gets a
- * ShareFullError.
+ * Limits how many bytes and how many dry runs all callers with the same name (`callerName`) may store together. If a
+ * new dry run needs room, their oldest dry runs are removed. Anything else that exceeds the limit is removed again, and
+ * its call gets a ShareFullError.
  */
 export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDryRuns }: Share): Backend {
   const { runs, suites } = backend;

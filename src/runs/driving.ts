@@ -123,7 +123,7 @@ export function executeRun<Call extends ToolCall, Entry, State extends RunView<E
     async isCurrent() {
       if (held.lease === undefined) return true;
       if (isLost(held) || !(await held.lease.stillHeld())) return false;
-      // The next call may reach another process, which knows only the store. So all that is reported is stored first.
+      // The next call may reach another process, which sees only the store. So this stores all results first.
       held.appendRest?.();
       await held.journal?.write();
       return !isLost(held);
@@ -211,7 +211,7 @@ async function bringToRest<Call extends ToolCall, Entry, State extends RunView<E
     ifHeld(async () => held.isLeft || kind.finish?.(held.files)),
     ifHeld((lease) => lease.check(RECENT_MS)),
     ifHeld(async () => {
-      // Other processes look for runs that are `running` without a lease. So the status stays if one is to continue.
+      // Other processes continue runs that are `running` without a lease. So a run left to them keeps this status.
       if (shouldLeaveToOthers(store, held, state)) held.isLeft = true;
       const rest = summaryAtRest(kind, header, state);
       if (!held.isLeft) await moved(store, header.runId, held, { status: statusAtRest(state), rest });
@@ -316,7 +316,7 @@ function stopRequestsOf(
   };
   const isAsked = async (): Promise<boolean> => (await stops.asked(runId)).length > 0;
   /**
-   * Returns whether a request to the service, which the journal announces, may still be sent. Call it right before
+   * Returns whether a request that the journal announces may still be sent to the service. Call it right before
    * sending. Once a stop was confirmed to the caller, no request that is announced later is sent. `asked`: whether a
    * stop was requested when the announcement was stored, if that is known.
    */

@@ -128,7 +128,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     }
   }
 
-  /** Ends a run that is not started; otherwise returns false. A process that is just starting it then fails. */
+  /** Ends a run that is not started, so that no process can start it any more. Returns false if that is impossible. */
   async withdraw(runId: string, { reason, cause } = WITHDRAWN): Promise<boolean> {
     const { store, clock } = this.#of;
     for (;;) {
@@ -209,7 +209,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     this.#ending.abort();
   }
 
-  /** Brings the record of a run to rest, if the process that executed it ended before it could. */
+  /** Stores the status and summary of a run, if the process that executed it ended before it could do so. */
   async settle(runId: string): Promise<void> {
     const { store } = this.#of;
     const record = await store.record(runId);
@@ -394,7 +394,7 @@ export function followedRun<S extends ReportedState>(
   let state = first;
   let driven = true;
   let resting: Promise<void> | undefined;
-  /** First checks whether a process executes the run. Reading it first could report its end with an old state. */
+  /** Checks if a process executes the run, then reads it. In the other order, an end could come with an old state. */
   const look = atOnce(async () => {
     const goesOn = await isDriven();
     state = (await read()) ?? state;

@@ -28,7 +28,7 @@ export interface RunInput {
 
 export type RunMarks = Pick<RunHeader, "unplanned" | "dryRun" | "repeats"> & Requested;
 
-/** The fields of a run's header that show where it is from. Identical calls may differ in them. */
+/** The fields of a header that show where a run comes from. Calls that differ only in these count as identical. */
 export type Requested = Pick<RunHeader, "client" | "fileName" | "person">;
 
 /**
@@ -55,7 +55,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.#driven.size > 0;
   }
 
-  /** Returns a hash of a call and its caller, by which a repeated call finds its runs. A dry run has its own. */
+  /** Returns a hash of a call and its caller, by which a repeated call finds its runs. Dry runs get another hash. */
   fingerprint(call: Call, caller: string, dryRun?: true): string {
     const { project, environment } = this.#context;
     const about = [this.kind.identity?.(call) ?? call, caller, project, environment];
@@ -146,7 +146,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.#drive({ header, state, first: begin, open, carryOut: (run) => this.kind.start(run, given) });
   }
 
-  /** Resumes a run. One that is executed or not yet approved is returned as it is. Throws an ExecutionRefusedError. */
+  /** Resumes a run. If it is being executed or not yet approved, only returns it. Throws an ExecutionRefusedError. */
   async resume(runId: string, given?: Again): Promise<Run<Call, State> | undefined> {
     const { store } = this.#context;
     const stored = this.#driven.has(runId) ? undefined : await this.stored(runId);
@@ -233,7 +233,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return (this.kind.mayGoOn?.(run) ?? true) ? this.resume(runId) : undefined;
   }
 
-  /** Continues a run whose process has ended. Undefined if another one was faster. Throws a RunStoreError. */
+  /** Continues a run whose process has ended. Undefined if another process was faster. Throws a RunStoreError. */
   async claim(stored: StoredRun): Promise<Run<Call, State> | undefined> {
     const { store, clock } = this.#context;
     const left = understood(this.kind, stored);
@@ -375,8 +375,8 @@ export const SAME_CALL_MS = 3_600_000;
 type AnyStore = Pick<RunStore, "withCallLock" | "list" | "record" | "isDriven" | "read">;
 
 /**
- * If a run of an identical call was still being executed when this call arrived, in any process, returns that run, as
- * read by `attach`. Otherwise, starts a run with `make`.
+ * Returns the run of an identical call, read by `attach`, if a process was still executing it when this call arrived.
+ * Otherwise, starts a run with `make`.
  */
 export function startOrJoin<R>(
   store: AnyStore,

@@ -82,11 +82,11 @@ export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Ent
   takenOver?(): void;
   lost?(state: State): readonly Entry[];
   stop(ending: Ending, at: number): Entry;
-  /** Returns the reason to report for an error that stopped a run. Undefined for one of this machine (full disk). */
+  /** Returns the reason to report for an error that stopped a run. Undefined for errors of this machine (full disk). */
   reasonOf?(thrown: unknown): Reason | undefined;
   /** Called when a run has ended, to store what later calls need and to remember the names of targetings. */
   finish?(run: RunAccess<Call, State>): Promise<void>;
-  /** Whether `resume_run` can continue an ended run. Default: if an object is not applied, open or unknown. */
+  /** Whether `resume_run` can continue an ended run. Default: if an object is pending, not applied or unknown. */
   isOpen?(header: RunHeader<Call>, state: State): boolean;
   /**
    * Called when another process has taken over the run. Returns an entry about requests that this process sent too

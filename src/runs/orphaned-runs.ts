@@ -31,7 +31,7 @@ export interface ClaimOptions {
   readonly onRefused: (refused: ExecutionRefusedError, runId: string) => void;
 }
 
-/** Continues runs whose process has ended, until `stopping`. Resolves once other processes can see that. */
+/** Continues runs whose process has ended, until `stopping` is aborted. Resolves once this is announced to others. */
 export async function claimOrphans(of: ClaimOptions): Promise<void> {
   const { left, projects, clock, stopping, onProblem } = of;
   let woken = new AbortController();
@@ -45,7 +45,7 @@ export async function claimOrphans(of: ClaimOptions): Promise<void> {
     of.onRefused(thrown, runId);
     await left.refuses([...refused.keys()]);
   };
-  /** Takes over and continues a run. Undefined if another process was faster. After an error, only calls resume it. */
+  /** Takes over and continues a run, if possible. After an unexpected error, the run waits for a call to resume it. */
   const claimRun = async ({ runId, project }: OrphanedRun): Promise<Pick<Run, "rest"> | undefined> => {
     const runs = projects.get(project)?.();
     const note = (problem: unknown): void => onProblem(problem, runId);

@@ -37,7 +37,7 @@ export const rowCounts = z.object({
   read: z.number(),
   merged: z.number(),
   skipped: z.number(),
-  /** The lines of merged rows; `of`: the line of the earlier row. Absent above MAX_JOINED rows. */
+  /** The lines of merged rows. `of`: the line of the earlier row. Absent if more than MAX_JOINED rows were merged. */
   joined: z.array(z.object({ line: z.number(), of: z.number() })).exactOptional(),
 });
 export const MAX_JOINED = 25;
@@ -104,7 +104,7 @@ export function changesNothing({ from, to, exposeChildren: shown, ...rest }: Kno
   return shown !== undefined || rest.alreadyThere !== undefined || rest.absent !== undefined;
 }
 
-/** Returns equal texts for equal positions and names. A group counts by its ID, so that it may be renamed. */
+/** Returns equal texts for equal positions and names. Groups are compared by ID, if known: they may be renamed. */
 function placeAndName(side: KnownChange["from"]): string | undefined {
   if (typeof side !== "object") return side;
   const { name, parent, parentName } = side;
@@ -141,7 +141,7 @@ export type StopCause = "finished" | "cancelled" | "interrupted" | "ended";
 
 export const OUTCOMES: readonly Outcome[] = ["succeeded", "alreadyDone", "skipped", "failed", "notApplied", "unknown"];
 
-/** The number of objects by outcome, which add up to all objects. `skipped` is absent if it is 0. */
+/** How many objects have each outcome. Together, these are all objects. `skipped` is absent if it is 0. */
 export type Counts = Readonly<Record<Exclude<Standing, "skipped">, number>> & { readonly skipped?: number };
 
 export const NO_COUNTS: Counts = { pending: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0 };
@@ -190,7 +190,7 @@ export const OWN_CODES = {
   PARTLY_APPLIED: "only a part of the item was applied so far",
   OWNER_UNCLEAR: "an option or targeting with this name now exists, and another writer may have created it",
   STOPPED_BY_ERROR: "the run stopped at an error of this machine, such as a full disk",
-  REJECTED: "the service refused the request with a status that the documents do not list",
+  REJECTED: "the service refused the request with a status that the API documents do not list",
   VALIDATION: "the service refused the item as invalid",
   UNAUTHORIZED: "the service does not accept the key",
   FORBIDDEN: "the key lacks the scope that the request needs",

@@ -112,7 +112,6 @@ export class Runs {
     }
   }
 
-  /** Returns what is stored of a run. */
   stored(runId: string): Promise<StoredRun | undefined> {
     return this.#store.read(runId);
   }
@@ -134,7 +133,7 @@ export class Runs {
     return (await this.#kindOf(runId))?.resume(runId);
   }
 
-  /** Continues a run whose process has ended. Undefined if another one was faster. Throws a RunStoreError. */
+  /** Continues a run whose process has ended. Undefined if another process was faster. Throws a RunStoreError. */
   async claim(runId: string): Promise<Run | undefined> {
     const stored = await this.#store.read(runId);
     return stored && this.#kindOfStored(stored)?.claim(stored);
@@ -153,7 +152,7 @@ export class Runs {
     return (await this.#kindOf(runId))?.cancel(runId);
   }
 
-  /** Brings the record of a run to rest, if the process that executed it ended before it could. */
+  /** Stores the status and summary of a run, if the process that executed it ended before it could do so. */
   async settle(runId: string): Promise<void> {
     await (await this.#kindOf(runId))?.settle(runId);
   }
@@ -162,7 +161,7 @@ export class Runs {
     return (await this.#kindOf(runId))?.withdraw(runId, ending);
   }
 
-  /** Returns a caller's runs, the newest first. One that is not started is included once its objects are known. */
+  /** Yields a caller's runs, the newest first. Omits runs that are not started and whose objects are not known yet. */
   async *list(caller: string): AsyncGenerator<ListedRun> {
     for (const kind of this.#kinds) await kind.recoverOrphans();
     for await (const runId of this.#idsOf(caller)) {
@@ -252,7 +251,7 @@ export class Runs {
     return this.#kinds.find(({ kind }) => kind.name === header.kind);
   }
 
-  /** Returns the summary of a run whose record has none. Undefined if there is none yet. Throws a DamagedRunError. */
+  /** Makes a summary of a run whose record has none. Undefined if it has no content yet. Throws a DamagedRunError. */
   async #lookedAt(runId: string): Promise<RunSummary | undefined> {
     const stored = await unlessDamaged(this.#store.read(runId));
     const run = stored && (await unlessDamaged(this.find(runId)));

@@ -246,7 +246,7 @@ type Kind = Pick<Collected, "reason" | "count" | "places" | "placesOmitted">;
 /** Returns the remedy for a reason. `kind`: a text that is equal for reasons described in the same words. */
 type WordsOf = (reason: Reason) => { readonly remedy: string; readonly kind: string };
 
-/** Groups objects without success by outcome, reason and next step, the largest first, with `mostRanges` ranges. */
+/** Groups unsuccessful objects by outcome, reason and remedy, largest first, each with up to `mostRanges` ranges. */
 export function failureGroups(
   state: ReportedState,
   wordsOf: WordsOf = () => ({ remedy: "", kind: "" }),

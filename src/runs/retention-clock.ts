@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { type Clock, DAY_MS } from "../platform/clock.ts";
 
-/** If the clock advances by more than this many milliseconds between two readings, it is or was perhaps wrong. */
+/** If the clock advances by more than this many milliseconds between two readings, one of them may be wrong. */
 const PAUSE_MS = 7 * DAY_MS;
 
 export const seenClock = z.object({
@@ -15,7 +15,7 @@ export interface Readings {
   readonly now: number;
   readonly others: readonly number[];
   /**
-   * When the newest run from before this process started was created. Used instead of the last stored reading of the
+   * The creation time of the newest run that is older than this process. Used instead of the last stored reading of the
    * clock if none is stored yet. Undefined if there is no such run.
    */
   readonly newest?: number | undefined;
@@ -28,9 +28,9 @@ export interface Judged {
 }
 
 /**
- * Returns whether the clock of this machine may decide that runs are old enough to be removed, so that a wrong clock
- * removes none early. It must agree with the other clocks (of the service and of the database). After it jumps, no run
- * is removed for some time: one day if it agreed with the others before and after the jump, otherwise `keepMs`.
+ * Returns whether old runs may be removed now. A wrong clock of this machine must not remove runs early. So the clock
+ * must agree with the known times of the service and the database. After it jumps, no run is removed for some time: one
+ * day if it agreed with these times before and after the jump, otherwise `keepMs`, but at least one day.
  */
 export function checkRetentionClock(
   before: SeenClock | undefined,

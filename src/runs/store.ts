@@ -26,12 +26,12 @@ export class DamagedRunError extends RunStoreError {
     runId: string,
     { holdsRemoved = false, header }: Partial<Pick<DamagedRunError, "holdsRemoved" | "header">> = {},
   ) {
-    const sent = "It may have sent all, some or none of its requests, and it cannot be resumed";
+    const sent = "The run may have sent all, some or none of its requests, and it cannot be resumed";
     const remedy = holdsRemoved
       ? `${sent}. Its copy of the data to remove is complete (targeting://runs/${runId}/removed). ` +
-        `undo_run {"runId":"${runId}"} plans to restore the part of it that is missing now.`
+        `undo_run {"runId":"${runId}"} plans to restore the data that is missing now.`
       : `${sent} or undone. Read the current state with list_options, and make a new call for the missing changes.`;
-    super(`the journal of run ${runId} is damaged: what it did cannot be read`, remedy);
+    super(`the journal of run ${runId} is damaged, so it is unknown what the run did`, remedy);
     this.runId = runId;
     this.holdsRemoved = holdsRemoved;
     this.header = header;
@@ -118,7 +118,7 @@ export interface RunStore {
   list(query: RunQuery): Promise<readonly string[]>;
   /** Takes the lease of a run. Undefined while it is held. Late writes of the previous holder have no effect. */
   lease(runId: string): Promise<Lease | undefined>;
-  /** If the store is too slow for the present call, its error names this run. Absent for a store of this machine. */
+  /** If the store does not answer this call in time, the error names this run. Absent for a store of this machine. */
   mention?(runId: string): void;
   isDriven(runId: string): Promise<boolean>;
   /**
@@ -163,7 +163,7 @@ interface SizeStore {
 }
 
 interface RetentionStore extends RetentionWatch {
-  /** Removes the runs that are too old, or too many, to be kept longer. */
+  /** Removes runs that are too old, and the oldest runs if there are too many. */
   tidy(): Promise<void>;
 }
 
@@ -186,7 +186,7 @@ export interface OrphanedRuns {
   startClaiming(projects: readonly string[], wake: () => void): Promise<void>;
   /** Returns orphaned runs. Those of callers with the fewest projects in execution come first, then the oldest. */
   found(projects: readonly string[], most: number, except?: readonly string[]): Promise<readonly OrphanedRun[]>;
-  /** Announces the runs that this process may not execute. Otherwise they would count as executed while it lives. */
+  /** Announces runs that this process may not execute. Otherwise, they would count as executed by this process. */
   refuses(runIds: readonly string[]): Promise<void>;
 }
 
@@ -353,7 +353,7 @@ export function parseRunHeader(value: unknown) {
   return header;
 }
 
-/** Returns whether a text can be the ID of a run. Paths contain only such texts, so that none leaves the folder. */
+/** Returns whether a text can be the ID of a run. Only such IDs get into paths, so that no path leaves the folder. */
 export function isRunId(text: string): boolean {
   return /^[0-9A-HJKMNP-TV-Z]{26}$/.test(text);
 }

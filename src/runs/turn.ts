@@ -1,6 +1,6 @@
 import type { Clock } from "../platform/clock.ts";
 
-/** Checks right before and after the last bytes of a request. Without the last byte, the service applies nothing. */
+/** Checks made right before and after a request's last bytes are sent. Until then, the service applies nothing. */
 export interface Fence {
   /** Called right before the last bytes are sent. Throws a HeldBackError if they may not be sent any more. */
   mayLeave(): void;
@@ -10,7 +10,10 @@ export interface Fence {
   renew(): Promise<void>;
 }
 
-/** The last byte of a request was not sent: the lease was lost, or this process suspended. It has no effect. */
+/**
+ * The last byte of a request was not sent, because the lease was lost or this process was suspended for too long. So
+ * the request has no effect.
+ */
 export class HeldBackError extends Error {}
 
 /** The maximum time from reading both clocks (`Intent`) to sending the last byte of a request, in milliseconds. */
@@ -18,10 +21,10 @@ export const SEND_WINDOW_MS = 2000;
 /** How long after a takeover the previous process may still send requests, in milliseconds. */
 const TAKE_OVER_WAIT_MS = SEND_WINDOW_MS + 500;
 
-/** How long a renewed lease counts as held without reading the store, in ms. Not for the decision to send. */
+/** How long a renewed lease counts as held without reading the store, in ms. Not used to decide about sending. */
 export const RECENT_MS = 100;
 
-/** Both clocks: the monotonic one may stop while the machine is suspended, and the wall clock can be set. */
+/** Readings of two clocks. The monotonic one may stop while the machine is suspended, and the wall clock can be set. */
 export interface Intent {
   readonly monotonic: number;
   readonly wall: number;
@@ -34,7 +37,7 @@ export interface Turn {
   readonly epoch: bigint;
   /** Resolves when the previous holder of the lease can no longer send requests. */
   settled(signal?: AbortSignal): Promise<void>;
-  /** Waits until the previous holder can send no more, reads both clocks and renews. Throws a LeaseLostError. */
+  /** Waits for `settled`, reads both clocks and renews the lease. Returns the readings. Throws a LeaseLostError. */
   renew(): Promise<Intent>;
   /** Throws a HeldBackError if the lease is lost or the clock readings are too old. */
   mayLeave(intent: Intent): void;
@@ -65,7 +68,7 @@ export function readClocks(clock: Clock): Intent {
   return { monotonic: clock.monotonic(), wall: clock.now() };
 }
 
-/** Returns how long ago both clocks were read, in milliseconds: the larger time, even if a clock moved back. */
+/** Returns how long ago two clocks were read, in ms: by the clock that has changed more, even if it moved back. */
 function agoOf({ monotonic, wall }: Intent, clock: Clock): number {
   return Math.max(clock.monotonic() - monotonic, Math.abs(clock.now() - wall));
 }

@@ -37,8 +37,8 @@ async function saveContexts(
 }
 
 /**
- * Saves options as rows or as a desired state. For a whole targeting, also saves a base, with which later plans notice
- * what has changed since.
+ * Saves options as rows or as a desired state. For a whole targeting, also saves a base: a file from which later plans
+ * see what was changed after the export.
  */
 async function saveOptions(asked: ListAsked, world: SavingWorld): Promise<Saved> {
   const { api, signal, contents: store } = world;
@@ -66,8 +66,8 @@ export function isPart({ parent, search, contextIds, empty }: ListAsked): boolea
 }
 
 /**
- * Chooses between rows and a desired state, by the extension of the file. `whole` collects the data for the base; only a
- * whole targeting has one. Throws a FileError if the file exists.
+ * Chooses between rows and a desired state, by the extension of the file. `whole` collects the data for the base,
+ * and is undefined if only a part of a targeting is saved. Throws a FileError if the file exists.
  */
 async function formOf(asked: ListAsked, world: SavingWorld) {
   const { targetingId, saveTo, folders, delimiter } = asked;
@@ -103,7 +103,7 @@ function optionSummary({ _id, name, type, contextCount, childCount, parent }: Op
   return { _id, name, type, contextCount, childCount, ...(typeof parent === "string" && { parent }) };
 }
 
-/** Reads the options to save, and adds the names of their groups, which files contain instead of IDs. */
+/** Reads the options to save, and adds the names of their groups. Files contain these names instead of group IDs. */
 async function placed(asked: ListAsked, world: SavingWorld): Promise<readonly PlacedOption[]> {
   const { api, contents: store, signal } = world;
   const { targetingId, parent, fresh } = asked;
@@ -134,8 +134,8 @@ interface SavingWorld {
 }
 
 /**
- * Returns the place of the base. Throws a FileError if an export with the same name but another extension already has
- * its base there, because plans of that export need it.
+ * Returns the place of the base. Throws a FileError if an earlier export with the same name already has its base there,
+ * because plans of that export need it.
  */
 async function freeBasePlace(path: string, folders: readonly string[]): Promise<Place> {
   const base = basePathOf(path);
@@ -144,7 +144,7 @@ async function freeBasePlace(path: string, folders: readonly string[]): Promise<
   } catch (thrown) {
     if (!(thrown instanceof FileError)) throw thrown;
     throw new FileError(
-      `${thrown.message}. This file is the base of an earlier export with the same name and another extension. Each export of a whole targeting writes a base beside its file`,
+      `${thrown.message}. This file is the base of an earlier export with the same name, perhaps with another extension. Each export of a whole targeting writes a base beside its file`,
       "Give another file name, or delete the earlier export together with its base.",
       { cause: thrown },
     );
@@ -158,8 +158,8 @@ async function wholeTargeting(
   { api, clock, signal }: SavingWorld,
 ) {
   const base = await freeBasePlace(path, folders);
-  // A desired state can be written only after all options were read, so they are kept in memory. Rows are written at
-  // once.
+  // A desired state can be written only after all options were read, so they are kept in memory. Rows are written as
+  // soon as they are read.
   const isHeld = asksDesired(path);
   const { _id, name } = await api.getTargeting(targetingId, { signal });
   const targeting = { _id, name };
@@ -177,7 +177,7 @@ async function wholeTargeting(
       lines.set(option._id, baseOptionOf(read));
       if (isHeld) held.set(option._id, read);
     },
-    /** Reads all rows, then yields the desired state. Throws a FileError if its format does not allow so many options. */
+    /** Reads all rows, then yields the desired state. Throws a FileError if its format allows fewer options. */
     async *desired(rows: AsyncIterable<unknown>): AsyncGenerator<string> {
       const reading = rows[Symbol.asyncIterator]();
       while (!(await reading.next()).done);

@@ -44,7 +44,7 @@ export type OptionSummary = Fixed<z.infer<typeof optionSummary>>;
 const saved = z.object({
   savedTo: z.string(),
   base: z.string().exactOptional(),
-  /** How many objects were saved. Of a single option, only `options` and `contextIds` are present. */
+  /** How many objects were saved. For a single option, only `options` and `contextIds` are present. */
   counts: z.object({ options: count, contextIds: count, groups: some, subOptions: some, withoutContexts: some }),
   largest: z.array(optionSummary).exactOptional(),
   option: optionSummary.exactOptional(),

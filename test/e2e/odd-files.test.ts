@@ -86,7 +86,7 @@ test("an export whose base belongs to another export says why that file exists",
   expect((await save("brands-now.xlsx")).isError).toBeFalsy();
   const refused = textOf(await save("brands-now.csv"));
   expect(refused).toContain("brands-now.base.ndjson");
-  expect(refused).toContain("the base of an earlier export with the same name and another extension");
+  expect(refused).toContain("the base of an earlier export with the same name, perhaps with another extension");
 });
 
 test("a changed row of an option that exists is named as not applied, also if existing options are skipped", async () => {

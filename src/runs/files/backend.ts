@@ -206,7 +206,7 @@ interface Lines {
 
 const line = z.object({ k: z.string(), c: z.array(z.string()) });
 
-/** Caches Context IDs as lines of a file that all processes append to. A full file is renamed, over the last one. */
+/** Caches Context IDs as lines of a file that all processes append to. A full file replaces the previous full file. */
 export function fileContentsStore({ file, onProblem, mostBytes = MAX_BYTES }: ContentsFile): ContentsStore {
   const files = [linesOf(file), linesOf(`${file}.before`)] as const;
   let turn: Promise<unknown> = Promise.resolve();
@@ -320,7 +320,7 @@ function bytesBetween(path: string, from: number, to: number): Promise<Buffer> {
 }
 
 interface MemoryOptions extends Pick<NamesOptions, "known" | "onProblem"> {
-  /** The file of the remembered targetings. Undefined, as for an embedded sandbox: they end with the process. */
+  /** The file of the remembered targetings. If undefined (embedded sandbox), they are only kept in memory. */
   readonly file?: string | undefined;
   readonly now: () => number;
 }

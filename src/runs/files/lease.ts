@@ -20,7 +20,7 @@ const content = z.object({
   boot: z.string().optional(),
   /** The Linux namespace of the process ID. Each container has its own. */
   namespace: z.string().optional(),
-  /** When the process started, in clock ticks of the machine. Distinguishes it from a later one with the same ID. */
+  /** When the process started, in clock ticks of the machine. A later process with the same ID has another value. */
   startedAt: z.string().optional(),
   token: z.string(),
   released: z.boolean(),
@@ -61,7 +61,7 @@ export async function tryLease(folder: string, name: string, clock: Clock): Prom
     await removeFile(file);
     return undefined;
   }
-  // All older files, because a process that was killed while it took the lease leaves its file behind.
+  // Removes all older files, because a process that was killed while it took the lease leaves its file behind.
   const older = files.filter((other) => Number.parseInt(other.slice(prefixOf(name).length), 10) < number);
   await Promise.all(older.map((other) => removeFile(join(folder, other))));
   return new FileLease(name, { folder, number, file, mine }, isTakenOver, clock);
@@ -171,7 +171,7 @@ async function replaceFile(file: string, value: LeaseContent): Promise<void> {
 
 type ProcessMark = Omit<LeaseContent, "token" | "released" | "unsettled">;
 
-/** Whether a process exists. `unlikely`: none here has this ID, but without `/proc` it may be of another machine. */
+/** Whether a process exists. `unlikely`: no process has its ID, but without `/proc`, it may be on another machine. */
 type Presence = "gone" | "unlikely" | "perhaps";
 
 let own: Promise<ProcessMark> | undefined;

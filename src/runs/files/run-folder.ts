@@ -223,7 +223,7 @@ export const INDEX_FOLDER = "calls";
  */
 const OPEN = "open";
 const CALLERS = "callers";
-/** Has a file for each call, named by a hash of its fingerprint, with the ID of the call's newest run. */
+/** In this folder, a file named by the hash of a call's fingerprint contains the ID of the newest run of the call. */
 const LAST = "last";
 
 export type IndexedRun = Pick<RunHeader, "runId" | "caller" | "project" | "environment" | "fingerprint">;
@@ -303,7 +303,7 @@ export function runIndex(folder: string) {
   };
 }
 
-/** Returns a hash of a text that is valid as a file name. Callers and fingerprints may contain any characters. */
+/** Hashes a text to get a valid file name. Callers and fingerprints may contain any characters. */
 function digest(text: string): string {
   return hash("sha256", text).slice(0, 32);
 }

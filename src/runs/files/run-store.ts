@@ -190,7 +190,7 @@ function parseHeader(runId: string, text: string): RunHeader {
   return header;
 }
 
-/** Returns a run's revision. A replaced file has another inode or time, and a journal that has grown another size. */
+/** Returns a run's revision. It changes if a file is replaced (other inode, other time) or the journal grows. */
 async function revisionOf(place: string): Promise<Revision> {
   const records = (await namesInRun(place)).filter((name) => name.startsWith("record."));
   const files = [FILES.header, FILES.proposed, FILES.journal];
@@ -246,8 +246,8 @@ function clockOf(folder: string, index: RunIndex, clock: Clock, keep: Retention)
 }
 
 /**
- * Removes old runs. Finished runs that store what they removed from the service are removed only by age, runs that were
- * never started after a day, and unfinished runs never.
+ * Removes old runs. Runs that were never started are removed after a day, and unfinished runs are never removed.
+ * Finished runs that store what they removed from the service are removed only by age.
  */
 function sweeper(of: RunsFolder, keep: Retention) {
   const { index, now, doubt } = of;
@@ -329,10 +329,10 @@ async function removeIfUseless({ folder, index, now }: RunsFolder, runId: string
   const isUseless = wasStarted ? !mayBeUnfinished(record) : isLong(runId, now(), KEEP_PLANNED_MS);
   if (!isUseless || (await isHeld(folder, runId, now))) return;
   const isMarkedOpen = (await index.open()).includes(runId);
-  // The process of this finished run ended before it could remove its mark. Only that is removed now.
+  // The process of this finished run ended before it could remove the mark of the run. Now, only the mark is removed.
   if (wasStarted && isMarkedOpen) return index.markAtRest(runId);
   const fingerprint = record?.rest?.fingerprint ?? (await readHeader(folder, runId))?.fingerprint;
-  // First from the index, so that no process finds half of the run. After a crash, a later process adds it again.
+  // The index is changed first, so that no process finds half of the run. After a crash, a later process adds it again.
   await index.forget(runId, name, fingerprint);
   await rm(join(folder, runId), { recursive: true, force: true });
 }
@@ -370,7 +370,7 @@ async function isHeld(folder: string, runId: string, now: () => number): Promise
   }
 }
 
-/** Adds runs to the index that it lacks, for example copied runs, or runs whose removal was cut off by a crash. */
+/** Adds runs that the index lacks: for example copied runs, or runs whose removal was cut off by a crash. */
 async function adoptRuns(folder: string, index: RunIndex): Promise<void> {
   const runs = await runsIn(folder);
   if (runs.length === 0) return;

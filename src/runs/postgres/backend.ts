@@ -81,7 +81,7 @@ function leasesIn(of: LeasesOf): SharedLeases<StoredLease> {
     async ask(project) {
       await of.database.rows("update targeting_mcp.lease set asked = asked + 1 where name = $1", [nameOf(project)]);
     },
-    // Taking the lease and each append already returned how many times it was asked for, so no query is needed.
+    // Taking the lease and each append already returned how many times others asked for it, so no query is needed.
     asked: async (_, lease) => Number(lease.asked),
   };
 }

@@ -22,7 +22,7 @@ export interface DatabaseOptions {
   readonly url: string;
   /** The direct address of the database, if `url` leads to a pooler. */
   readonly listenUrl?: string | undefined;
-  /** The maximum number of connections. One of them only shows other processes that this one is alive. */
+  /** The maximum number of connections. One of them only shows others that this process is alive. */
   readonly connections: number;
 }
 
@@ -43,9 +43,9 @@ export function openDatabase({ url, listenUrl, connections }: DatabaseOptions, c
   const closing = new AbortController();
   return {
     /**
-     * Returns the rows of a statement, which is retried while the database cannot be reached. So it must be safe to
-     * repeat. Throws a StoreUnavailableError once `until` is aborted. Without `until`, throws it after some seconds or
-     * when the call must be answered.
+     * Executes a statement and returns its rows. Retries while the database cannot be reached, so the statement must be
+     * safe to repeat. Throws a StoreUnavailableError once `until` is aborted. Without `until`, throws it after some
+     * seconds or when the call must be answered.
      */
     async rows<Row extends pg.QueryResultRow>(text: string, values: readonly unknown[] = [], until?: AbortSignal) {
       const begin = clock.monotonic();
@@ -80,12 +80,12 @@ async function commitsDurably(client: pg.ClientBase): Promise<void> {
   await client.query(statement);
 }
 
-/** Returns when the present call must be answered, on the monotonic clock. Undefined outside, and after it. */
+/** Returns when the present call must be answered (monotonic clock). Undefined outside a call, or after its answer. */
 export function callUntil(): number | undefined {
   return presentCall()?.until;
 }
 
-/** Registers what happens at the end of the present call. `then` gets its error, and returns the one to report. */
+/** Calls `then` at the end of the present call, with the call's error, if any. `then` returns the error to report. */
 export function atEndOfCall(then: (thrown: unknown) => unknown): void {
   const call = presentCall();
   if (call === undefined) return;
@@ -93,7 +93,7 @@ export function atEndOfCall(then: (thrown: unknown) => unknown): void {
   call.end = (thrown) => then(before(thrown));
 }
 
-/** Waits for `work`. Throws a StoreUnavailableError if the call must be answered before; `work` then continues. */
+/** Waits for `work`. Throws a StoreUnavailableError if the call must be answered first; `work` continues. */
 export async function inCallTime<T>(work: Promise<T>, clock: Clock): Promise<T> {
   const until = callUntil();
   if (until === undefined) return work;
@@ -119,7 +119,10 @@ function rejectOnAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   });
 }
 
-/** Repeats `work` until `isOver`, then throws a StoreUnavailableError. Throws other errors as a RunStoreError. */
+/**
+ * Repeats `work` while the database cannot be reached. Throws a StoreUnavailableError once `isOver` returns true.
+ * Throws other errors as a RunStoreError.
+ */
 export async function retryWhileAway<T>(clock: Clock, isOver: () => boolean, work: () => Promise<T>): Promise<T> {
   for (;;) {
     try {

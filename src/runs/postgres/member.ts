@@ -63,7 +63,7 @@ export function memberOf(database: Database, clock: Clock) {
     });
     return session;
   };
-  /** Takes the lock again after its connection broke. Without it, other processes take over this one's leases. */
+  /** Takes the lock again after its connection broke. Without the lock, other processes take over our leases. */
   const again = async (): Promise<void> => {
     while (!closing.signal.aborted) {
       try {
@@ -98,7 +98,7 @@ export function memberOf(database: Database, clock: Clock) {
       await this.number();
       await showLife();
     },
-    /** Announces the runs that this process may not execute. Otherwise they would count as executed while it lives. */
+    /** Announces runs that this process may not execute. Otherwise, they would count as executed by this process. */
     async refuses(runIds: readonly string[]): Promise<void> {
       shown.refused = runIds;
       await showLife();
@@ -187,7 +187,7 @@ async function openSession(database: Database, shown: Shown): Promise<Session> {
   return client;
 }
 
-/** Takes a number, unless there is one, and its lock. Then announces this process and listens to notifications. */
+/** Locks this process's number, or a new one. Then announces the process and listens to notifications. */
 async function showMember(database: Database, client: Session, shown: Shown): Promise<void> {
   const numbered = "select nextval('targeting_mcp.worker_number')::int as n";
   const number = shown.number ?? (await client.query<{ n: number }>(numbered)).rows[0]?.n ?? 0;
@@ -206,7 +206,7 @@ async function showMember(database: Database, client: Session, shown: Shown): Pr
   );
 }
 
-/** Ends a broken connection of this process that still has its lock. Throws if another process has it. */
+/** Frees the lock of a number if a broken connection of this process holds it. Throws if another process does. */
 async function freeNumber(client: Session, number: number, shown: Shown): Promise<void> {
   const holder = (await client.query<{ pid: number }>(HOLDER, [number])).rows[0]?.pid;
   if (holder === undefined) return;
@@ -274,7 +274,7 @@ export async function takeLease(
   try {
     return await inCallTime(taking, of.clock);
   } catch (thrown) {
-    // If the call was answered before, nothing uses the lease. Released, it lets other calls take it at once.
+    // If the call was answered first, nothing uses the lease. So it is released, and other calls can take it at once.
     const released = beyondCall(() => taking.then((late) => late?.release())).catch(() => undefined);
     onLate?.(released);
     throw thrown;

@@ -263,7 +263,7 @@ export interface Tables {
   readonly wanted: number;
 }
 
-/** Runs the missing migrations in one transaction, which works behind a pooler, too. Returns the version before. */
+/** Runs the missing migrations in one transaction, which works behind a pooler, too. `found`: the version before. */
 export async function migrate(database: Pick<Database, "direct">): Promise<Tables> {
   const client = await database.direct();
   try {
@@ -298,7 +298,7 @@ export async function tablesOf(database: Pick<Database, "rows">): Promise<Tables
   return { found: last?.found ?? 0, wanted };
 }
 
-/** Throws a RunStoreError if this version cannot use the tables. Those of the next version are accepted. */
+/** Throws a RunStoreError if this version cannot use the tables. Tables of the next version are accepted. */
 export function checkTables({ found, wanted }: Tables): void {
   if (found < wanted) {
     const which = found === 0 ? "has no tables yet" : `has tables of version ${found}, but version ${wanted} is needed`;

@@ -146,7 +146,7 @@ function mention(runId: string): void {
     if (!(thrown instanceof StoreUnavailableError)) return thrown;
     return new StoreUnavailableError(
       `the store of TARGETING_MCP_STORE did not answer in time; run ${runId} may have started`,
-      `When it answers, get_run {"runId":"${runId}"} shows what was done. If there is no such run, make the call again.`,
+      `When the store answers, get_run {"runId":"${runId}"} shows what was done. If there is no such run, make the call again.`,
       { cause: thrown },
     );
   });
@@ -164,7 +164,7 @@ function callEnds(clock: LeasesOf["clock"]): AbortSignal {
   const until = callUntil();
   if (until === undefined) return controller.signal;
   const late = new StoreUnavailableError(
-    "identical calls were being handled during the whole waiting time; nothing was sent for this call",
+    "calls that came earlier took the whole waiting time; nothing was sent for this call",
     "Make the call again.",
   );
   setTimeout(() => controller.abort(late), Math.max(0, until - clock.monotonic())).unref();
@@ -203,7 +203,7 @@ function stopRequestStore(database: Database): StopStore {
   };
 }
 
-/** SQL that replaces a record, if the lease, when passed, is still held. It can be repeated if its answer was lost. */
+/** SQL that replaces a record. If a lease is passed, it must still be held. Can be repeated if the answer was lost. */
 const UPDATE = `
   update targeting_mcp.run set version = $2, version_by = $3, status = $4, record = $5, open = $6, changes = changes + 1
   where id = $1 and (version = $2::bigint - 1 or version = $2 and version_by = $3) and ($7::text is null or exists (

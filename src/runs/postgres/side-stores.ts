@@ -17,7 +17,7 @@ import { type RetentionWatch, retentionWatch, seenClock } from "../retention-clo
 import { RunStoreError } from "../store.ts";
 import { type Database, IS_NAMED, ONCE } from "./database.ts";
 
-/** The maximum length of an option's Context IDs as JSON. The service returns longer lists faster. */
+/** The maximum length of an option's stored Context IDs, as JSON. Longer lists are read faster from the service. */
 const MAX_CHARACTERS = 4 * 1_048_576;
 const AT_ONCE = 100;
 
@@ -198,14 +198,14 @@ async function textOf(database: Database, query: string, values: readonly unknow
 
 const KEY_BYTES = 32;
 
-/** Returns the stored key, created on first use. Throws a RunStoreError if other processes sign with another. */
+/** Returns the stored key, created on first use. Throws a RunStoreError if other processes sign with another key. */
 export async function storedSealKey(database: Database): Promise<Uint8Array> {
   const key = Buffer.from(await keptSetting(database, "seal key", randomBytes(KEY_BYTES).toString("base64")), "base64");
   await checkSealKey(database, key);
   return key;
 }
 
-/** Throws a RunStoreError if other processes sign with another key, because they could not verify this one's. */
+/** Throws a RunStoreError if other processes sign with another key, because they could not verify our tokens. */
 export async function checkSealKey(database: Database, key: Uint8Array): Promise<void> {
   const own = hash("sha256", key);
   if ((await keptSetting(database, "hash of the seal key", own)) === own) return;
@@ -315,7 +315,7 @@ function clockOf(database: Database, keep: Retention, clock: Clock): RetentionWa
   });
 }
 
-/** Removes old runs and their parts in the background, in small steps. Removes nothing while the clock may be wrong. */
+/** Removes old runs and other old rows in the background, in small steps. Keeps runs while the clock may be wrong. */
 export function sweeper(database: Database, keep: Retention, clock: Clock) {
   const waiting = new Set<string>();
   let timer: NodeJS.Timeout | undefined;

@@ -9,7 +9,10 @@ interface StartOptions {
   readonly sealKey?: string | undefined;
 }
 
-/** Checks the store at the start. Returns its weaknesses as sentences. Throws a RunStoreError if it cannot be used. */
+/**
+ * Checks the store when the server starts, and updates its tables if `migrates` is set. Returns the weaknesses of the
+ * store as sentences. Throws a RunStoreError if the store cannot be used.
+ */
 export async function prepareStore(where: DatabaseOptions, options: StartOptions): Promise<readonly string[]> {
   return opened(where, async (database) => {
     const { weaknesses, unfit } = await once(() => probeServer(database));
@@ -145,7 +148,7 @@ function weaknessesOf(probed: Probed): readonly string[] {
     ],
     [
       probed.asynchronous,
-      "a standby of PostgreSQL is asynchronous: a failover to it can lose the last journal entries (synchronous_standby_names)",
+      "a standby of PostgreSQL is asynchronous: a failover to it can lose the last journal entries (set synchronous_standby_names)",
     ],
   ];
   return weak.flatMap(([is, words]) => (is ? [words] : []));
@@ -154,7 +157,7 @@ function weaknessesOf(probed: Probed): readonly string[] {
 const POOLED =
   "advisory locks have no effect, because a pooler in transaction mode is used: a dead process is noticed only when its leases expire (set TARGETING_MCP_STORE_LISTEN to a direct address)";
 
-/** Returns whether an advisory lock excludes other connections. False behind a pooler, where they are shared. */
+/** Returns whether an advisory lock excludes other connections. False behind a pooler that shares connections. */
 async function locksExclude(database: Pick<Database, "direct">): Promise<boolean> {
   const one = await database.direct();
   const other = await database.direct();
