@@ -61,9 +61,10 @@ export function checkExpectations(
   const arrivalOf = (position = -1): number => events[position]?.arrivedAt ?? Number.NaN;
   const inTime = all
     .flatMap(({ wanted }, index) => (within[index]?.met ? wanted : []))
-    .filter((position) => position >= best.start && position < best.end);
-  const first = arrivalOf(Math.min(...inTime));
-  const last = arrivalOf(Math.max(...inTime));
+    .filter((position) => position >= best.start && position < best.end)
+    .sort((one, other) => one - other);
+  const first = arrivalOf(inTime[0]);
+  const last = arrivalOf(inTime.at(-1));
   return within.map(({ met, found }, index) => {
     const anyTime = overall[index];
     if (anyTime?.met === false) return anyTime;

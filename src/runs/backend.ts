@@ -174,7 +174,7 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
   async function* atMost(pieces: Pieces): AsyncGenerator<string | Uint8Array> {
     let bytes = 0;
     for await (const piece of pieces) {
-      bytes += piece.length;
+      bytes += Buffer.byteLength(piece);
       if (bytes > mostBytes) throw full(mostBytes);
       yield piece;
     }
@@ -209,8 +209,8 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
     suites: {
       ...suites,
       async put(caller, id, text) {
-        const before = (await suites.get(caller, id))?.length ?? 0;
-        await checkRoom(caller, text.length - before);
+        const before = Buffer.byteLength((await suites.get(caller, id)) ?? "");
+        await checkRoom(caller, Buffer.byteLength(text) - before);
         await suites.put(caller, id, text);
       },
     },

@@ -67,7 +67,7 @@ export const trackEvents = {
     const opened = await openedFile(about, { events }, rowsOfEvents(autocorrect ? { mend: true } : {}), context);
     // JSON would change values that it cannot represent, so events with such values are refused.
     const meant = (events ?? []).map(parseNestedJson);
-    for (const [index, event] of meant.entries()) checkJsonValues(event, `event ${index}`);
+    for (const [index, event] of meant.entries()) checkJsonValues(event, `event ${index + 1}`);
     const source = opened === undefined ? sourceOfEvents(meant, autocorrect) : sourceOfFile(opened, autocorrect);
     const inTime = () => checked(eventsIn(source), context);
     if (dryRun) {
@@ -140,7 +140,7 @@ async function* checked(
       );
     }
     for (const { index, line, event } of batch) {
-      checkJsonValues(event, line === undefined ? `event ${index}` : `the event on line ${line}`);
+      checkJsonValues(event, line === undefined ? `event ${index + 1}` : `the event on line ${line}`);
     }
     count += batch.length;
     yield batch;

@@ -236,7 +236,7 @@ test("the user's identifier is kept only as its hash once an event is settled", 
 test("an event that JSON cannot carry is named", async () => {
   const { context } = await eventTools();
   const events = [click("a"), { ...click("a"), n: Number.POSITIVE_INFINITY }];
-  await expect(answerOf(trackEvents, { events }, context)).rejects.toThrow("event 1 holds a number");
+  await expect(answerOf(trackEvents, { events }, context)).rejects.toThrow("event 2 holds a number");
 });
 
 const cart = (index: number, price: unknown) => ({

@@ -78,7 +78,7 @@ function endedSessionsIn(
   clock: Pick<Clock, "now">,
   retention: Pick<RetentionWatch, "doubt">,
 ): EndedSessions {
-  const inUse = <T>(work: () => Promise<T>): Promise<T> => withStoreErrors(folder, work, "ended sessions", "");
+  const inUse = <T>(work: () => Promise<T>): Promise<T> => withStoreErrors(folder, work, "ended sessions");
   const forgetOld = async (): Promise<void> => {
     for (const one of await namesIn(folder)) {
       const ended = Number(await readText(join(folder, one)));
@@ -117,7 +117,7 @@ const CONFIRMATIONS = "yes";
 export function fileSuites(folder: string): SuiteTexts {
   const folderOf = (caller: string) => join(folder, callerFolder(caller));
   const withKeys = (name: string) => join(folder, "with-keys", callerFolder(name));
-  const kept = <T>(work: () => Promise<T>) => withStoreErrors(folder, work, "suites", "");
+  const kept = <T>(work: () => Promise<T>) => withStoreErrors(folder, work, "suites");
   const confirmationFile = (confirmation: string) =>
     join(folder, CONFIRMATIONS, `${hash("sha256", confirmation)}.json`);
   return {

@@ -175,7 +175,7 @@ export async function withStoreErrors<T>(
   folder: string,
   work: () => Promise<T>,
   what = "runs",
-  effect = "; nothing was sent",
+  effect = "",
 ): Promise<T> {
   try {
     return await work();

@@ -58,6 +58,8 @@ const COUNTED = [FILES.header, FILES.input, FILES.sheet, FILES.proposed] as cons
 
 const versioned = z.looseObject({ version: z.number() });
 
+const UNSENT = "; nothing was sent";
+
 /** A run store in files. Each run has a folder with the call, the journal as JSON lines, the record and the parts. */
 export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENTION): RunStore {
   const now = (): number => clock.now();
@@ -71,11 +73,12 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
   const withIndex = <T>(work: () => Promise<T>) => withStoreErrors(folder, () => known().then(work));
   return {
     async create(given) {
-      await withStoreErrors(folder, async () => {
+      const create = async (): Promise<void> => {
         await index.add(given);
         await makeFolder(join(folder, given.runId));
         await replaceFile(at(given.runId, FILES.header), JSON.stringify({ version: VERSION, ...given }));
-      });
+      };
+      await withStoreErrors(folder, create, "runs", UNSENT);
     },
     update: (runId, record, lease) =>
       withStoreErrors(folder, async () => {
@@ -102,7 +105,14 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
         openJournal(at(runId, FILES.journal), lease, async () => (await stopsAsked(folder, runId)).length > 0),
       ),
     parts: {
-      keep: (runId, part, pieces) => withStoreErrors(folder, () => keepPart(at(runId, FILES[part]), pieces)),
+      // Only the rejects are stored after the requests. All other parts are stored before them.
+      keep: (runId, part, pieces) =>
+        withStoreErrors(
+          folder,
+          () => keepPart(at(runId, FILES[part]), pieces),
+          "runs",
+          part === "rejects" ? "" : UNSENT,
+        ),
       read: (runId, part) => partIn(at(runId, FILES[part])),
     },
     read: (runId) => (isRunId(runId) ? readRun(folder, runId) : Promise.resolve(undefined)),
