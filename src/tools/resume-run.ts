@@ -40,7 +40,7 @@ import { askFor, checkCounts, confirmationIn } from "./write/confirmation-token.
 import { confirmationArgument } from "./write/confirmed.ts";
 import { type Approved, type Decision, decide, inClient, personOf, refusedError } from "./write/decide.ts";
 import { decidedWork } from "./write/on-page.ts";
-import { checkNoDryRun, followRun, waitWithinCall } from "./write/planned.ts";
+import { checkApplied, followRun, waitWithinCall } from "./write/planned.ts";
 import { effectOf } from "./write/waiting.ts";
 import { runOutput } from "./write/write.ts";
 
@@ -73,6 +73,8 @@ async function resumeChange(
   context: ToolContext,
 ): Promise<ToolOutcome> {
   if (await isUnfinishedPlan(run, context)) return resumePlanning(run.header, context);
+  // Nothing of a plan was sent, so there is nothing to resume. The answer shows the plan, and how to apply it.
+  if (run.status() === "planned" && !run.header.dryRun) return shownPlan(run, context);
   await checkStarted(run, context);
   const counts = run.state.counts();
   const left = counts.pending + counts.notApplied + counts.unknown + counts.failed;
@@ -154,9 +156,7 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
       "To apply the change after all, make the call again.",
     );
   }
-  checkNoDryRun(run);
-  // `planned`: the plan is stored and can be applied, so its server did not end too early.
-  if (run.status() === "planned") return;
+  checkApplied(run);
   if ((await context.runs.isUnstarted(run.header.runId)) === true) {
     const what = run.header.unplanned
       ? "planned: its server ended too early;"

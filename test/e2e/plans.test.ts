@@ -426,3 +426,15 @@ test("a problem of a state in the arguments is said of `desired`, not of a line 
   expect(text).toContain('- desired: the group "Season" would have neither sub-options nor own Context IDs.');
   expect(text).toContain("Next: resolve the problem as this answer says");
 });
+
+test("a plan that nobody has applied is not resumed: the answer shows it, and asks nobody", async () => {
+  const { call, file, edit } = await spring({ TARGETING_MCP_CONFIRM: "ask" });
+  await edit(/ {2}- _id: .*\n {4}name: "?Hats"?\n(?: {4}.*\n)*/, "");
+  const planned = await call("plan_targeting", { file, prune: true });
+  expect(planned.data).toMatchObject({ status: "planned", counts: { items: 1 } });
+  const resumed = await call("resume_run", { runId: planned.data.runId });
+  expect(resumed.data).toMatchObject({ status: "planned", counts: { items: 1 } });
+  expect(resumed.data.confirmation).toBeUndefined();
+  expect(resumed.text).toContain(`apply_plan {"runId":"${planned.data.runId}"}`);
+  expect((await call("plan_targeting", { file, prune: true })).data).toMatchObject({ counts: { items: 1 } });
+});

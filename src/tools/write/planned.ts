@@ -162,10 +162,11 @@ export function applySteps(runId: string, state: RunState): readonly string[] {
   return failed > 0 ? ["fix the items that would fail, and make the call again"] : [];
 }
 
-export function checkNoDryRun({ header, status }: ChangeRun): void {
-  if (!header.dryRun || status() !== "planned") return;
+/** Throws a ToolError if a run is a plan or a dry run that was not applied. */
+export function checkApplied({ header, status }: ChangeRun): void {
+  if (status() !== "planned") return;
   throw new ToolError(
-    "this run is a dry run that was not applied, so there is nothing to resume",
+    `this run is a ${header.dryRun ? "dry run" : "plan"} that was not applied, so there is nothing to resume`,
     `apply_plan {"runId":"${header.runId}"} applies it.`,
   );
 }
