@@ -40,7 +40,10 @@ export interface ServedNames {
 
 const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
-/** Only this machine may use the control plane: connection, `Host` and `Origin` must belong to it. */
+/**
+ * Returns whether a request comes from this machine, by its connection, `Host` and `Origin`. Only such requests may use
+ * the control plane and the web page.
+ */
 export function isFromLoopback({ peer, host, origin }: Caller): boolean {
   if (!isLoopbackAddress(peer ?? "")) return false;
   const hostname = hostnameOf(`http://${host ?? ""}`);

@@ -8,7 +8,7 @@ const operation = z.custom<Operation>((value) => typeof value === "string" && is
   error: "must be the name of an operation",
 });
 
-/** Which requests match (`on`) and which of them it hits (`nth`, `times`, `probability`; docs/reference/sandbox.md). */
+/** Which requests a fault matches (`on`), and which of them it hits (the other fields; docs/reference/sandbox.md). */
 const when = {
   on: z.union([z.enum(["write", "read", "any"]), operation, z.array(operation)]).default("write"),
   nth: z.int().min(1).optional(),

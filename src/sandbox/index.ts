@@ -117,7 +117,7 @@ async function loadFrom(world: World, file: string): Promise<boolean> {
 
 /** Opens a port. Throws the system's error if that fails. */
 async function listen(app: Hono<{ Bindings: HttpBindings }>, host: string, port: number) {
-  // A client would lose a request that it sends while its idle connection closes, so that stays open for long.
+  // A client would lose a request that it sends while its idle connection closes. So idle connections stay open long.
   const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, getRequestListener(app.fetch));
   const sockets = new Set<Socket>();
   server.on("connection", (socket: Socket) => {

@@ -6,8 +6,8 @@ import { codePoints } from "../spec/names-and-contexts.ts";
 import type { Operation } from "../spec/routes.ts";
 
 /**
- * Creates a log of the newest entries: at most `most`, with `mostLetters` characters in all, but at least one.
- * `lettersOf` returns the size of an entry in characters. It must always be the same for an entry.
+ * Creates a log of the newest entries: at most `most`, with `mostLetters` characters in all. The newest entry is always
+ * kept. `lettersOf` returns the size of an entry in characters, which must not change.
  */
 function newestEntries<Entry>(most: number, mostLetters: number, lettersOf: (entry: Entry) => number) {
   const entries = new Map<number, Entry>();
@@ -44,7 +44,7 @@ function newestEntries<Entry>(most: number, mostLetters: number, lettersOf: (ent
     dropped: () => arrived - cleared - entries.size,
     /** Returns an entry by its number, from 1. Undefined if the entry was removed. */
     at: (number: number): Entry | undefined => entries.get(number),
-    /** The number of the newest entry (0 if there has been none), and what it was at the last `clear`. */
+    /** Return the number of the newest entry, now and at the last `clear`. 0 if there was no entry. */
     newest: () => arrived,
     cleared: () => cleared,
   };

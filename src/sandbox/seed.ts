@@ -60,7 +60,7 @@ export const seedSchema = z.strictObject({
 type SeedInput = z.input<typeof seedSchema>;
 export type Seed = z.output<typeof seedSchema>;
 
-/** Stores a seed and returns the IDs of its objects. Throws a RangeError if an option cannot be where it says. */
+/** Stores a seed and returns the IDs of its objects. Throws a RangeError if an option's targeting or group is wrong. */
 export function plantSeed(world: World, seed: Seed) {
   const project = projectNamed(world, seed.project);
   checkOptions(project, seed);
@@ -113,7 +113,7 @@ function checkOptions(project: Project, seed: Seed): void {
     }
     if (parent !== undefined && (placeOf(parent)?.targeting !== targeting || isWithin(placeOf, parent, _id))) {
       throw new RangeError(
-        `option "${name}" names parent ${parent}, which is not in the same targeting, or is the option itself or one below it`,
+        `option "${name}" names parent ${parent}, which must be in the same targeting, but not the option itself or below it`,
       );
     }
     if (_id !== undefined) earlier.set(_id, { targeting, parent });
@@ -260,7 +260,7 @@ type SeedChoice = "none" | "sample" | { readonly file: string };
 
 export class SeedError extends Error {}
 
-/** Reads a seed (docs/reference/sandbox.md), and gives targetings IDs. Throws a SeedError if it is not one. */
+/** Reads a seed (docs/reference/sandbox.md). Targetings without an ID get one. Throws a SeedError if reading fails. */
 export async function readSeed(choice: SeedChoice, now: number = Date.now()): Promise<Seed | undefined> {
   if (choice === "none") return undefined;
   const newId = ulidSource(() => now, Math.random);

@@ -173,7 +173,7 @@ function loadProject(dump: ProjectDump): Project {
   return project;
 }
 
-/** Stores options. A group comes before its sub-options, although one that was moved in may be older. */
+/** Stores options, groups before their sub-options. A sub-option that was moved into its group can be older than it. */
 function loadOptions(project: Project, options: ProjectDump["options"]): void {
   let waiting = options;
   while (waiting.length > 0) {

@@ -10,8 +10,9 @@ import { emptyProject, type Project } from "./rules/store.ts";
 export interface World {
   readonly sources: Sources;
   readonly projects: Map<string, Project>;
-  /** The accepted management keys: those from the settings, and those from seeds, which a dump contains. */
+  /** The management keys that are built in or from the settings. A dump omits them. */
   readonly givenKeys: readonly ManagementKey[];
+  /** The management keys from seeds, which a dump contains. */
   readonly seededKeys: Map<string, ManagementKey>;
   readonly appKeys: Set<string>;
   readonly lock: ReturnType<typeof writeLock>;
@@ -110,7 +111,7 @@ function writeLock(waitMs: number, now: () => number) {
     };
   }
 
-  /** Calls `start` when the lock is free. If not at once, returns the entry with which to leave the queue. */
+  /** Calls `start` when the lock is free. If the call must wait, returns its entry, with which it leaves the queue. */
   function enqueue(project: string, start: (release: () => void) => void): (() => void) | undefined {
     const queue = queues.get(project);
     if (queue === undefined) {

@@ -22,7 +22,7 @@ export function cut(name: string): string {
   return cutText(name, MAX_LETTERS);
 }
 
-/** The object of a row before or after the change, with all Context IDs for a search. The page gets only the first. */
+/** One side of a row: the object before or after the change, with all its Context IDs. The page gets only the first. */
 export interface WholeSide extends Omit<ChangeSide, "contextIds"> {
   readonly all?: readonly string[] | undefined;
 }
@@ -35,8 +35,8 @@ export interface Placed extends Omit<ChangeRow, "before" | "after"> {
   /** Set if it is unknown which Context IDs the option gets, because the stored effect has only their number. */
   readonly lacksIds?: true | undefined;
   /**
-   * Set if the option is deleted only because its targeting is. The row is replaced when the targeting has been read
-   * from the service, because its Context IDs are unknown before that.
+   * Set if the option is deleted only because its targeting is. The Context IDs of such an option are unknown until the
+   * targeting has been read from the service. A row with the Context IDs then replaces this row.
    */
   readonly isInside?: true | undefined;
 }

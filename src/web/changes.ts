@@ -25,15 +25,15 @@ import { PAGE_ROWS, pageOf } from "./list-page.ts";
 import type { ChangeList, ChangeRow, ChangeSide } from "./wire.ts";
 
 // Lists the changes of a run as rows, each with the state before and after. The rows of a plan come from its document,
-// those of an executed run from its journal, and those of another run that waits for approval from the effect that is
-// shown to the person. For deletions, effect and journal contain only the number of Context IDs, so the objects to
-// delete are read from the service.
+// those of an executed run from its journal, and those of any other run that waits for approval from the effect that is
+// shown to the person. Of objects to delete, plan and effect contain only the number of Context IDs, so these objects
+// are read from the service.
 
 /** The maximum number of Context IDs on one side of a row. */
 const MAX_IDS = 5;
 /** The number of lines of a file that are sent at once. */
 const LINES = 100;
-/** How many milliseconds a response waits for objects of the service. After that, it has `isReading` instead. */
+/** How long a response waits for objects of the service, in ms. After that, it is sent without them (`isReading`). */
 const READING_MS = 1500;
 
 interface AllChanges extends Omit<ChangeList, "rows" | "total"> {
@@ -58,7 +58,10 @@ export async function changeList(run: Run, query: URLSearchParams, services: Too
 /** The maximum number of groups whose deleted options are counted separately. */
 const MAX_GROUPS = 4;
 
-/** Counts deleted options by group, the largest first. Undefined if targetings are deleted, or without groups. */
+/**
+ * Counts deleted options by group, the largest first. Undefined if a whole targeting is deleted, or if no group loses
+ * options.
+ */
 function groupsOf(rows: readonly Placed[]): ChangeList["groups"] {
   const counts = new Map<string | null, number>();
   for (const { kind, group, before } of rows) {
@@ -129,7 +132,7 @@ function cellsOf({ kind, group, before, after }: Placed): readonly string[] {
   return [WORDS[kind], group ?? "", name, isRenamed ? after.name : "", ...lists, notes.join("; ")];
 }
 
-/** The changes of the last runs that pages requested, by run ID. A page requests them in parts; each part needs all. */
+/** The changes of the runs that pages requested last, by run ID. A page requests the list of a run part by part. */
 const last = new Map<string, Made>();
 const MAX_KEPT = 4;
 
@@ -171,7 +174,7 @@ function isUnstarted(run: Run): boolean {
   return run.status() === "planned" || run.status() === "needs_confirmation";
 }
 
-/** Returns the changes that a run made or, with `areAhead`, those of its plan or effect, which it has not made. */
+/** Returns the changes that a run made. With `areAhead`, those that it would make, according to its plan or effect. */
 async function allChanges(run: Run, areAhead: boolean, services: ToolServices): Promise<AllChanges> {
   if (!isChangeRun(run)) return withCounts([]);
   const { runId, call } = run.header;
@@ -198,7 +201,7 @@ function withCounts(rows: readonly Placed[], there?: number): AllChanges {
   return { rows: inOrder(rows), counts, unchanged, removed: lost + removedBy("changed"), lost };
 }
 
-/** Adds how many sub-options move to the top level because their group is deleted, and thus are not unchanged. */
+/** Adds how many sub-options move to the top level because their group is deleted. They do not count as unchanged. */
 function withFreed(all: AllChanges, count: number): AllChanges {
   if (count === 0) return all;
   const { unchanged } = all;
@@ -215,7 +218,7 @@ async function addFreed(stored: AllChanges, services: ToolServices): Promise<All
 }
 
 /**
- * Reads what would be deleted from the service. Adds the Context IDs of the deleted options, and the options of deleted
+ * Reads from the service what would be deleted. Adds the Context IDs of the deleted options, and the options of deleted
  * targetings.
  */
 async function addDeleted(stored: AllChanges, services: ToolServices): Promise<AllChanges> {
@@ -328,7 +331,7 @@ async function readNow<T>(
   }
 }
 
-/** Reads these options, and all options of these targetings. Undefined if there are too many. */
+/** Reads these options, and all options of these targetings. Undefined if too many, or without a management API. */
 async function readLost(
   { options, targetings }: { readonly options: readonly string[]; readonly targetings: readonly string[] },
   { management }: Pick<ToolServices, "management">,

@@ -112,7 +112,7 @@ export function diffLines(before: readonly string[], after: readonly string[]): 
   return lines;
 }
 
-/** Returns a changed line with its differences marked or, with little in common, the removed and the added line. */
+/** Returns a changed line with its differences marked. If little is equal, returns the removed and the added line. */
 function changedLine(before: string, after: string): readonly BodyLine[] {
   let start = 0;
   while (start < before.length && before[start] === after[start]) start += 1;
@@ -158,7 +158,7 @@ function commonLines(before: readonly string[], after: readonly string[]): reado
   return pairs;
 }
 
-/** The maximum numbers of renamed fields in a fix, of its other corrections, and of characters in a name. */
+/** The maximum numbers of renamed or added fields in a fix, of other corrections in it, and of characters in a name. */
 const MAX_NAMES = 6;
 const MAX_OTHERS = 2;
 const MAX_LETTERS = 200;

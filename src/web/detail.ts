@@ -46,7 +46,7 @@ function decisionOf(run: Run, person: string | undefined): readonly StoryStep[] 
   return [step, ...(run.state.planned ? [{ title, tone: isStale ? ("bad" as const) : ("good" as const) }] : [])];
 }
 
-/** Returns how the file of a run was read, for a person, who cannot give arguments to tools. */
+/** Returns notes on how the file of a run was read. They are for a person, so they name no arguments of tools. */
 export function readingOf(run: Run): readonly string[] {
   return isChangeRun(run) ? sheetNotes(fileReadBy(run), [], "page") : [];
 }
@@ -96,13 +96,13 @@ function requestWords({ state }: ChangeRun, steps: readonly number[]): string {
   return `${capitalized(what)}: ${many(steps.length, "item")}`;
 }
 
-/** Describes the result of a request that this entry shows. Undefined if it shows none. */
+/** Describes the result of a request from an entry of the journal. Undefined if the entry contains no result. */
 function resultWords(entry: JournalEntry): string | undefined {
   if (entry.t === "waited") {
     const what = entry.statusCode === undefined ? UNANSWERED : `answered with status ${entry.statusCode}`;
     return `${what}; sent again after ${(entry.ms / 1000).toFixed(1)} s`;
   }
-  // An answer without a result for any item is not described: the entry `waited`, which follows it, is described.
+  // An answer without results of items is skipped: the entry `waited` that follows it describes what happened.
   if (entry.t !== "answer" || (entry.changes.length === 0 && entry.made === undefined)) return undefined;
   const failed = entry.changes.filter(({ to }) => to === "failed").length;
   const others = entry.changes.filter(({ to }) => to === "refused" || to === "unknown" || to === "notApplied").length;
@@ -126,7 +126,7 @@ export function planView(document: PlanDocument, services: ToolServices): PlanVi
     conflicts: first("conflicts", plan.conflicts).map(shownDifference),
     drift: first("drift", plan.drift).map(shownDifference),
     refused: refused.slice(0, MAX_DIFFERENCES),
-    // If only the ID is new, the reason says so, and a label would say it again.
+    // If only the ID is new, the reason already says so. The label from `undoLine` would repeat it.
     differs: first("differs", others).map((row) =>
       row.reasons?.join() === "newId" ? undoneObject(row, []) : undoLine(row),
     ),

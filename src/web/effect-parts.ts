@@ -5,7 +5,7 @@ import type { ChangeCounts } from "./wire.ts";
 
 // Reads the parts of the effect that a run waiting for approval would have.
 
-/** The nouns for the objects in the parts with deletions, by the titles of these parts. */
+/** The nouns for deleted objects, by the title of the part of the effect that lists them. */
 export const DELETED: ReadonlyMap<string, string> = new Map([
   [LOSS_TITLES.targeting, "targeting"],
   [LOSS_TITLES.optionGroup, "group"],
@@ -28,8 +28,8 @@ export function deletedIn(parts: readonly EffectPart[]): EffectPart["objects"] {
 }
 
 /**
- * Returns a sum over all objects of an effect: the Context IDs that they lose, the sub-options of deleted groups that
- * are not deleted (`freed`), the options of deleted targetings, or how many of these are groups, as far as known.
+ * Returns the sum of one number over all objects of an effect: the Context IDs that they lose, the sub-options that
+ * remain when their group is deleted (`freed`), the options of deleted targetings, or how many of these are groups.
  */
 export function sumIn(parts: readonly EffectPart[], of: "contextIds" | "freed" | "options" | "groups"): number {
   return parts.flatMap(({ objects }) => objects).reduce((sum, { [of]: count = 0 }) => sum + count, 0);

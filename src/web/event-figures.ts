@@ -216,7 +216,7 @@ function documentedEvent(name: string): string | undefined {
   return EVENT_NAMES.includes(name) ? name : nearestName(name, EVENT_NAMES);
 }
 
-/** Returns what is wrong with a field, in a few words. `paths` are the affected fields. */
+/** Says in a few words how an event breaks a rule. `paths`: the affected fields. */
 function wordsOf(rule: Rule, paths: readonly string[]): Words {
   switch (rule) {
     case "authorization":
@@ -324,7 +324,7 @@ function addFix({ fixes }: CountedCause, fix: Words): void {
   else if (fixes.size < MAX_NAMES) fixes.set(key, { fix, count: 1 });
 }
 
-/** Returns the most frequent fix of a cause. If some events need another one, adds how many events need this one. */
+/** Returns the most frequent fix of a cause. If it does not fix all events, adds how many it fixes: `(112 of 113)`. */
 function mainFix({ fixes, count }: CountedCause): Words {
   const [most] = [...fixes.values()].toSorted((one, other) => other.count - one.count);
   if (most === undefined || most.count === count || most.fix.length === 0) return most?.fix ?? [];

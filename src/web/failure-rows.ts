@@ -14,7 +14,7 @@ const MAX_LETTERS = 300;
 /** The error codes of events that are deliberately not sent, because the service would ignore or reject them. */
 const HELD_BACK: ReadonlySet<string> = new Set(["EVENT_IGNORED", "EVENT_REJECTED"]);
 
-/** Returns who reads about a run. `canResume`: whether the run has the button Resume run, which some remedies name. */
+/** Returns the reader for whom remedies are written. `canResume`: whether the page shows the button Resume run. */
 export function readerOf(canResume: boolean): Reader {
   return canResume ? "page" : "endedPage";
 }
@@ -30,8 +30,8 @@ export function failureRow(failure: SummarizedFailure): FailureRow {
   };
 }
 
-/** A warning at the end of the text for an agent: an event that is sent twice may count twice. */
-const UNKNOWN_END = "The unknown ones may have counted: check before you send them again.";
+/** A warning at the end of the text for an agent. For example, an event that is sent twice may count twice. */
+const UNKNOWN_END = "The unknown ones may have taken effect: check before you send them again.";
 
 /**
  * Returns a text that a person can give to an agent, which then fixes the failures: the run, each reason with its
@@ -51,16 +51,18 @@ export function forAgent(
   const ends = [
     ...(has("failed") ? [call("failed"), "Fix the failed ones, and send only these again."] : []),
     ...(has("unknown") ? [call("unknown"), UNKNOWN_END] : []),
-    ...(has("notApplied") && actions.includes("resume") ? [`resume_run {"runId":"${runId}"} applies the rest.`] : []),
+    ...(has("notApplied") && actions.includes("resume")
+      ? [`To apply those not applied: resume_run {"runId":"${runId}"}`]
+      : []),
   ];
   const from = fileName === undefined ? "" : `, ${fileName}`;
   return [`In run ${runId} (${tool}${from}), these did not succeed:`, ...reasons, ...ends].join("\n");
 }
 
-/** The maximum number of characters of the positions of a failure. */
+/** The maximum number of characters of the text that lists the positions of a failure. */
 const PLACES_LETTERS = 300;
 const FIRST_VALUES = 2;
-/** The maximum number of characters of a wrong value. The web page shows as many. */
+/** The maximum number of characters of an example: a name or a wrong value. The web page shows as many. */
 const VALUE_LETTERS = 40;
 
 /** Returns the positions in the input of the objects that failed for one reason: `lines 6, 23, 40-44 and 17 more`. */
@@ -100,7 +102,7 @@ const NAME_CAUSES: Readonly<Record<string, string>> = {
   decomposed: "has decomposed Hangul",
   tooShort: `under ${SHORTEST} characters`,
   tooLong: `over ${LONGEST} characters`,
-  outerSpace: "begins or ends with space",
+  outerSpace: "begins or ends with a space",
 };
 
 /** Returns what is wrong with invalid names in a few words. All names of a failure break the same rules. */
@@ -145,7 +147,7 @@ const NAME_EXISTS = "name already exists";
 /** The maximum number of repeated rows that a cause names, each with the earlier row. The message names up to 20. */
 const MAX_REPEATS = 3;
 
-/** Returns which rows have the names of which earlier ones: `line 302 = 298, line 305 = 299, …`. */
+/** Lists the rows that repeat a name, each with the earlier row: `line 302 = 298, line 305 = 299, …`. */
 function repeatsOf({ details = [], count }: SummarizedFailure, most?: number): string {
   const shown = details
     .slice(0, most)
@@ -179,12 +181,12 @@ const CAUSES: Readonly<Record<string, (failure: SummarizedFailure) => string | u
   DUPLICATE_IN_INPUT: repeatCause,
   NAME_NOT_FOUND(failure) {
     const { field, nested, value } = detailOf(failure);
-    // A `nested` group exists, so the message says what is wrong with it.
+    // If `nested` is set, an option that cannot be the group has this name. The whole message explains this.
     if (field !== "parentName" || nested !== undefined) return undefined;
     return failure.isOfFirst || failure.isOfKinds ? "group does not exist" : `no group ${text(value)}`;
   },
   EXISTS: () => NAME_EXISTS,
-  NEEDS_FAILED: () => "row of its group failed",
+  NEEDS_FAILED: () => "the row of its group failed",
   EVENT_IGNORED: heldCause,
   EVENT_REJECTED: heldCause,
 };
@@ -203,7 +205,7 @@ const IN_COMMON: Readonly<Record<string, string>> = {
   "INVALID_CONTEXT_ID tooLong": `Context ID longer than ${LIMITS.contextIdBytes.value} bytes`,
 };
 
-/** Returns the message of a failure. If each object has its own: what they have in common, or one as an example. */
+/** Returns the message of a failure. If its objects have different messages: what is common, or one as an example. */
 function sharedMessage(failure: SummarizedFailure): string {
   const { isOfFirst, isOfKinds, errorCode, count, details = [], message } = failure;
   if (!isOfFirst) return message;

@@ -13,7 +13,7 @@ export function pageIn(query: URLSearchParams, most: number): ListPage {
   return { from: numberOf("from"), limit: Math.min(most, numberOf("limit") || most) };
 }
 
-/** Returns the page of a list of a run that a query requests, and the number of all rows. */
+/** Returns the rows that a query requests, and the number of all rows. */
 export function pageOf<Row>(rows: readonly Row[], query: URLSearchParams) {
   const { from, limit } = pageIn(query, PAGE_ROWS);
   return { rows: rows.slice(from, from + limit), total: rows.length };

@@ -39,17 +39,17 @@ const EXPIRED = "Nobody decided in time";
 export const ENDED = "The server that requested this is no longer running. Ask the agent to make the change again.";
 export const STALE = "Changed since it was planned: ask the agent to plan it again.";
 export const DAMAGED =
-  "The journal of this run is damaged: it may have sent all, some or none of its requests. It can be neither resumed nor " +
-  "undone. Compare the targeting with the changes that you wanted.";
+  "The journal of this run is damaged: the run may have sent all, some or none of its requests. It can be neither " +
+  "resumed nor undone. Compare the targeting with the changes that you wanted.";
 /** The reasons why a started run makes no progress. */
 const STALLED = {
   onStore:
-    "No server or worker executes this run now. It continues automatically once one with the key of its project is running: start " +
-    "targeting-mcp worker, or a server without TARGETING_MCP_DRIVE=off.",
+    "No server or worker executes this run now. Start targeting-mcp worker, or a server without " +
+    "TARGETING_MCP_DRIVE=off, with the key of the run's project. The run then continues automatically.",
   onMachine: "The server that executed this run is no longer running. Resume continues it.",
 } as const;
 
-/** Returns the rows of recent runs, of runs that may be unfinished, and of other callers (`ofOthers`), in any order. */
+/** Returns the rows of recent runs, of runs that may be unfinished, and of the runs `ofOthers`, in any order. */
 export async function runRows(shown: PageScope, ofOthers: readonly SeenRun[]): Promise<readonly RunRow[]> {
   const rows = (await Promise.all(ofOthers.map((seen) => foundRow(seen, shown)))).filter((row) => !isDryRun(row));
   const waits = new Map(ofOthers.map(({ run }) => [run.header.runId, run]));
@@ -122,7 +122,7 @@ interface Beside {
   readonly undone: string | undefined;
 }
 
-/** Returns the part of a row that the summary of the run shows. `reader`: the name of the person who sees the row. */
+/** Returns the fields of a row that its run's summary determines. `reader`: the name of the person who sees the row. */
 function rowOf(listed: ListedRun, beside: Beside, reader: string | undefined): Omit<RunRow, "actions"> {
   const { runId, tool, caller, startedAt, updatedAt, about = {} } = listed;
   const { did, how, inside, names, undoes, client, person, fileName, plannedBy, beganAt, endedAt } = about;

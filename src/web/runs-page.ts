@@ -52,7 +52,7 @@ export interface StreamWatch {
 /** How often an open stream checks the session and the runs, which other processes may change, in milliseconds. */
 const LOOK_MS = 500;
 
-/** Returns a watch that ends the streams of a session when the session ends, which it checks while a stream is open. */
+/** Returns a watch that ends the streams of a session when the session ends. Each open stream checks this regularly. */
 export function watchSession(
   isIn: () => Promise<boolean>,
   { opened, signal, ...watch }: Partial<StreamWatch>,
@@ -224,7 +224,7 @@ async function actOn({ runId, action, data, who }: PageAction, shown: PageScope)
   }
 }
 
-/** Returns the text that a person must type to approve a run. Undefined if none is required or it does not wait. */
+/** Returns the text that a person must type to approve a run. Undefined if no text or no approval is required. */
 async function requiredTextOf(runId: string, shown: PageScope): Promise<string | undefined> {
   const run = await waitingAnywhere(runId, shown.services);
   const { parts } = run?.state.facts.waits ?? {};
@@ -265,7 +265,7 @@ const REFUSED: Readonly<Record<Refused, readonly [status: number, message: strin
   NO_TOKENS: [403, UNKNOWN],
 };
 
-/** Plans the undo of a run for the person `who`. The undo needs approval. Throws a ToolError if it is impossible. */
+/** Plans the undo of a run for the person `who`; the undo needs approval. Throws an error if nothing can be undone. */
 async function undo(run: Run, who: string, services: ToolServices): Promise<Acted> {
   const { runId } = run.header;
   // Imported only when needed, because few runs are undone.

@@ -100,7 +100,7 @@ async function sessionOf(url: string): Promise<string> {
   return z.string().parse(JSON.parse(decodeURIComponent(content)));
 }
 
-/** Sends a request to the page of the sandbox. If a restart has ended the session, sends it again with a new one. */
+/** Sends a request to the page of the sandbox. If the session has ended, opens another and sends the request again. */
 async function sendToPage(page: SandboxPage, path: string, init: RequestInit = {}): Promise<Response> {
   const token = await page.token();
   const send = (by: string) => {

@@ -250,7 +250,7 @@ export function targetingSizes(world: World): () => readonly TargetingRow[] {
   };
 }
 
-/** Returns the times of creation and last change, without those of initial data, from before the sandbox was ready. */
+/** Returns the times of creation and last change. Omits times before the sandbox was ready, which initial data has. */
 function since(times: Readonly<Record<"createdAt" | "changedAt", number>>, { readyAt }: World) {
   return Object.fromEntries(Object.entries(times).filter(([, at]) => at > readyAt));
 }
@@ -285,7 +285,7 @@ export function optionsIn(
   return undefined;
 }
 
-/** Returns an option's Context IDs in the order in which they were added. Undefined without such an option. */
+/** Returns an option's first Context IDs in the order in which they were added. Undefined if it does not exist. */
 export function contextIdsOf(world: World, targetingId: string, optionId: string): OptionDetail | undefined {
   for (const { options } of world.projects.values()) {
     const option = options.get(optionId);
@@ -296,7 +296,7 @@ export function contextIdsOf(world: World, targetingId: string, optionId: string
   return undefined;
 }
 
-/** Returns all options whose name contains the text (in any case) or that have a Context ID equal to it. */
+/** Returns a page of the options whose name contains the text, ignoring case, or that have it as a Context ID. */
 export function findMatchingOptions(world: World, search: string, { from, limit }: ListPage): OptionList {
   const wanted = search.toLowerCase();
   const options: OptionRow[] = [];
@@ -361,7 +361,7 @@ const KINDS = {
   },
   uncatched: {
     says: "items fail with UNCATCHED",
-    fields: [{ name: "addApplied", label: "Context IDs to add were added", value: false }],
+    fields: [{ name: "addApplied", label: "Add the Context IDs before the item fails", value: false }],
   },
 } as const satisfies Record<Fault["kind"], Omit<FaultKind, "name">>;
 

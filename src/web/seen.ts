@@ -21,7 +21,7 @@ export interface PageScope {
 interface ApproverScope {
   /** Returns the scope with whose services a run can be executed. Undefined if this person may not approve the run. */
   readonly of: (run: Pick<RunHeader, "project" | "caller">) => PageScope | undefined;
-  /** The name under which this person calls tools. Nobody may approve their own runs, so its runs are excluded. */
+  /** The name under which this person calls tools. Another person must approve the runs of this name. */
   readonly except?: string | undefined;
 }
 

@@ -50,7 +50,7 @@ export function pageSessions<Person>({
 }): PageSessions<Person> {
   const content = z.object({ id: z.string(), person: form });
   const { seal, open } = sealFor({ key, purpose: "page session", content, mostMs: LAST_MS, now });
-  /** The IDs of ended sessions. None is ever removed: after the clock was set back, its tokens would be valid again. */
+  /** The IDs of ended sessions. No ID is ever removed: if the clock is set back, its tokens would be valid again. */
   const ended = new Set<string>();
   /** When `shared` was last asked whether a session has ended, by session ID. */
   const lookedAt = new Map<string, number>();
@@ -96,7 +96,7 @@ interface SealOptions<Content> {
   readonly key: Uint8Array;
   readonly purpose: string;
   readonly content: z.ZodType<Content>;
-  /** The maximum validity in milliseconds. A longer one is refused: the clock was ahead when the text was made. */
+  /** The maximum validity in milliseconds. Longer validity is refused: the clock was ahead when the text was made. */
   readonly mostMs: number;
   readonly now: () => number;
 }
@@ -104,7 +104,6 @@ interface SealOptions<Content> {
 /** Encrypts texts for one purpose with authenticated encryption (AES-GCM). Each purpose has its own key. */
 export function sealFor<Content>({ key, purpose, content, mostMs, now }: SealOptions<Content>): Seal<Content> {
   const own = new Uint8Array(hkdfSync("sha256", key, "", purpose, KEY_BYTES));
-  // The schema also rejects an infinite `endsAt`, with which a text would be valid forever.
   const sealed = z.object({ endsAt: z.number(), content });
   return {
     seal(given, endsAt) {

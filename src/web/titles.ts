@@ -87,7 +87,7 @@ function nounOf(
   return noun ?? (fileName !== undefined && !mergesRows ? "row" : groups === undefined ? "option" : "object");
 }
 
-/** Returns the noun for the items that a run counts, and which other objects than options it changes. */
+/** Returns the noun for the items that a run counts, and whether the run changes targetings or groups (`has`). */
 export function itemsOf(about: Parameters<typeof nounOf>[0], inside?: object): Pick<RunRow, "noun" | "has"> {
   const { tool, groups, targetings } = about;
   const isOfTargetings = targetings !== undefined || (Object.hasOwn(NOUNS, tool) && NOUNS[tool] === "targeting");
@@ -194,8 +194,8 @@ interface ChangedObjects extends OtherKinds {
 }
 
 /**
- * Returns how a run changed existing objects, as parts of a title. `of`: whether a part about all objects names the
- * kinds (groups, options) of all items, or of the changed ones only.
+ * Returns how a run changed existing objects, as parts of a title. `of`: whether the groups and targetings that a part
+ * names are counted among all items of the run, or only among the changed ones.
  */
 function changeParts(how: ChangeKinds, objects: ChangedObjects, of: "items" | "changed"): readonly ChangePart[] {
   const { only, to, whole, groups, targetings } = objects;

@@ -337,7 +337,7 @@ export function isUndoPlan(run: Run): boolean {
   return call.tool === "apply_plan" && call.input.plannedBy === "undo_run";
 }
 
-/** Returns the number of options that a run changes or deletes, and of all options in their targeting. */
+/** Returns how many options a run changes or deletes, and how many options their targeting has. */
 function magnitudeOf(run: ChangeRun | ApprovalRun, parts: readonly EffectPart[]): Waiting["magnitude"] {
   if (!isChangeRun(run)) return undefined;
   const { changed, deleted } = countsOfWaiting(run);
@@ -379,7 +379,7 @@ const UNDONE = capitalized(undoResultWords("exact", []));
 /** Returns a part of an effect with its first objects. The page requests the others when it needs them. */
 function firstObjects({ title, count, objects }: EffectPart): ShownPart {
   const kind = title === WITHIN_TITLE ? "inside" : kindOfPart(title);
-  // Objects that an undo restores exactly are in the table of changes, and the first groups are named above it.
+  // Objects that an undo restores exactly are in the table of changes. If few sub-options are kept, `stays` names them.
   const isSaid = title === UNDONE || (title === KEPT_TITLE && count <= MAX_NAMES);
   // "Changed since and will not be undone" is too long for a narrow screen, so it is shortened.
   return {

@@ -27,7 +27,7 @@ export interface Hello {
   readonly environment: ShownEnvironment;
   /** The environment of the sandbox's views, if it differs from that of the runs. */
   readonly sandbox?: ShownEnvironment | undefined;
-  /** Whether a new server will replace one that ends. The page then waits for it; otherwise it reports the end. */
+  /** Whether a new server replaces this one when it ends. If not, the page reports the end instead of waiting. */
   readonly returns: boolean;
   /** If true, the page has no buttons that approve, decline, undo, cancel or resume a run. */
   readonly readOnly?: boolean;
@@ -153,7 +153,7 @@ export interface Waiting {
   readonly consequence?: string | undefined;
   /** Which options a deletion leaves out, and why. */
   readonly stays?: string | undefined;
-  /** Set if another waiting run would delete some of the same objects: that run, and which: `The group is also`. */
+  /** Set if another waiting run would delete some of the same objects. `what`: for example `The group is also`. */
   readonly also?: { readonly runId: string; readonly what: string } | undefined;
   /** What to check about campaigns before a deletion is approved. The API does not show campaigns. */
   readonly check?: string | undefined;
@@ -342,7 +342,7 @@ export interface FailureRow {
   readonly remedy: string;
 }
 
-/** What prevents a plan or what it leaves unchanged, and why. `omitted` counts the entries beyond the listed ones. */
+/** Why a plan cannot be applied, and what it leaves unchanged. `omitted`: how many entries each list lacks. */
 export interface PlanView {
   readonly conflicts: readonly PlanDifference[];
   readonly drift: readonly PlanDifference[];
@@ -370,7 +370,7 @@ export interface Refusal {
   readonly message: string;
 }
 
-/** The body of every 401 response: how to log in. Without `token` and `issuer`, only the server's link opens it. */
+/** The body of every 401 response: how to log in. Without `token` and `issuer`, only a one-time link opens the page. */
 export interface LoginWays {
   readonly message: string;
   /** A person can log in with an access token, in a POST of `{"token": …}` to `/login`. */
@@ -412,7 +412,7 @@ export const PATHS = {
   /** A POST of `{token}` to `login` opens a session, and a POST to `logout` ends it. */
   login: "/login",
   logout: "/page/logout",
-  /** A POST returns the address at the authorization server where the person logs in, to return to `callback`. */
+  /** A POST returns the authorization server's address for the login, after which the person returns to `callback`. */
   issuer: "/login/issuer",
   /** The path to which the authorization server redirects the browser. A POST of the query of that address logs in. */
   callback: "/callback",

@@ -41,7 +41,7 @@ export const addOptions: ItemsRule<OptionToAdd> = (project, items, interference,
 
 /**
  * Checks the items of a request. `settled`: the errors that are already known, by index of the item. An item with an
- * error uses no names, Context IDs or room, so it causes no errors of later items.
+ * error takes no Context IDs and no space, but later items may still not repeat its names.
  */
 function checkItems(
   project: Project,
@@ -95,7 +95,7 @@ export function parentError(project: Project, targeting: string, parent: string)
   return isTopLevelGroup ? undefined : businessError("TARGETING_CATEGORY_NOT_SUPPORTED");
 }
 
-/** Returns an error with the IDs of options that already have one of the names. `except`: it may have them. */
+/** Returns an error with the IDs of options that already have one of the names. The option `except` may have them. */
 export function namesTaken(
   targeting: StoredTargeting,
   names: readonly string[],
@@ -154,7 +154,7 @@ export function shapeError(option: NewOption): BusinessError | undefined {
   return wrong ? businessError("TARGETING_CATEGORY_NOT_SUPPORTED") : undefined;
 }
 
-/** Checks the Context IDs of options created together, and records them in `claims`. No `targeting`: it is new. */
+/** Checks the Context IDs of options created together. Records them in `claims`. `targeting`: absent if it is new. */
 export function claimContexts(
   claims: Claims,
   options: readonly NewOption[],

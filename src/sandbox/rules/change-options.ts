@@ -155,7 +155,7 @@ function contextsError(claims: UpdateClaims, option: StoredOption, changes: Cont
   return projectContextError(claims, after.size - option.contexts.length);
 }
 
-/** Returns the Context IDs after a change: those of `set`, or else first `add` and then `remove` applied. */
+/** Returns the Context IDs after a change: those of `set`, or `before` plus those of `add` minus those of `remove`. */
 function contextsAfter(before: readonly string[], changes: ContextChanges): ReadonlySet<string> {
   if (changes.set !== undefined) return new Set(changes.set);
   const after = new Set(before);
@@ -211,7 +211,10 @@ export function treeItemsError(project: Project, ids: readonly string[]): Busine
     : undefined;
 }
 
-/** Deletes options as a unit (management-api 4.1). Remaining sub-options of a deleted group become top-level. */
+/**
+ * Deletes all options without an error, or none (management-api 4.1). Sub-options that remain when their group is
+ * deleted become top-level.
+ */
 export const deleteOptions: ItemsRule<string> = (project, ids, interference) => {
   const targets = new Map<string, StoredOption>();
   for (const id of ids) {

@@ -16,7 +16,7 @@ interface GroupName {
 export interface Claims {
   readonly project: Project;
   readonly groupContexts: Map<string, GroupName>;
-  /** The Context IDs of the project before the request, and how many its earlier items add. */
+  /** How many Context IDs the project had before the request, and how many the earlier items add. */
   readonly contextsBefore: number;
   contextsAdded: number;
 }
@@ -92,7 +92,7 @@ export function repeatedNames(
 /** How many more required options each ad product would get, by ID of the ad product. */
 export type RequiredIncreases = Map<string, number>;
 
-/** Returns an error if an ad product would have too many required options (7.2, 8.1). `before`: of earlier items. */
+/** Returns an error if an ad product would require too many options (7.2, 8.1). `before`: what earlier items add. */
 export function requiredLimitError(
   project: Project,
   change: RequiredIncreases,

@@ -53,7 +53,7 @@ export const OPERATIONS = {
 
 export type ManagementOperation = keyof typeof OPERATIONS;
 
-/** `BODIES` with other types, so that `write` gets the type of the body from the operation. */
+/** `BODIES`, typed so that TypeScript can derive the type of the body in `write` from the operation. */
 const BODY_SCHEMAS: { readonly [K in keyof Bodies]: z.ZodType<Bodies[K]> } = BODIES;
 
 function write<K extends BodyOperation>(operation: K, applicable: (body: Bodies[K]) => Applicable): Preparer {
@@ -72,7 +72,7 @@ function read<T>(schema: z.ZodType<T>, applicable: (query: T) => Applicable): Pr
   };
 }
 
-/** Checks the ID in the path. The problem of an invalid one is a sentence, not a list (management-api 2.2). */
+/** Checks the ID in the path. If it is invalid, the problem is one sentence, not a list (management-api 2.2). */
 function withPathId(preparer: (pathId: string) => Preparer): Preparer {
   return (parts) =>
     isUlid(parts.pathId) ? preparer(parts.pathId)(parts) : { problems: "the ID in the path must be a valid ULID" };

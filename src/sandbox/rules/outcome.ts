@@ -112,13 +112,13 @@ export async function deliver(reply: Reply, request: IncomingMessage, headers: H
   return new Response(body, { status: reply.status, headers });
 }
 
-/** The body of a request. `tooLarge`: the size of one over the limit, which is not stored (management-api 7.1, 413). */
+/** The body of a request. `tooLarge`: the size of a body over the limit, which is dropped (management-api 7.1, 413). */
 export type RequestBody = { readonly text: string; readonly bytes: number } | { readonly tooLarge: number };
 
 /** If a body is this many times as large as the limit, the rest of it is not read. */
 const PATIENCE = 8;
 
-/** Reads a body. One over the limit is read to its end, because only then can the client get the answer. */
+/** Reads a body, even beyond the limit, because a client may read the answer only after it has sent everything. */
 export async function readBody(request: IncomingMessage): Promise<RequestBody> {
   const limit = LIMITS.bodyBytes.value;
   const chunks: Buffer[] = [];

@@ -18,7 +18,7 @@ const NAME_MESSAGES = {
 const CONTEXT_RULES = {
   empty: "must not be empty",
   tooLong: `must be at most ${LIMITS.contextIdBytes.value} bytes`,
-  halfCharacter: "must not hold half of a character",
+  halfCharacter: "must not contain half of a character (an unpaired surrogate)",
 } as const;
 
 const STRING = { error: "must be a string" };
@@ -139,10 +139,10 @@ export type ContextChanges = z.output<typeof contextChanges>;
 export type ListQuery = z.output<typeof QUERIES.listOptions>;
 export type GetQuery = z.output<typeof QUERIES.getOption>;
 
-/** The parsed value of a valid body, or all problems of an invalid one (management-api 2.2). */
+/** The parsed value of a valid body or query, or all problems of an invalid one (management-api 2.2). */
 type Validated<T> = { readonly value: T } | { readonly problems: readonly string[] };
 
-/** Validates a body. Each problem is a sentence that begins with the path of the field. */
+/** Validates a body or a query. Each problem is a sentence that begins with the path of the field, if there is one. */
 export function validate<T>(schema: z.ZodType<T>, value: unknown): Validated<T> {
   const result = schema.safeParse(value);
   return result.success ? { value: result.data } : { problems: result.error.issues.flatMap(sentences) };

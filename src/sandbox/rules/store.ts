@@ -216,7 +216,7 @@ function siblings(project: Project, option: StoredOption): OrderedIds | undefine
   return parent?.children;
 }
 
-/** By name or Context ID: the IDs of its objects. The web console can create several (management-api 4.2 rule 4). */
+/** The IDs of objects by name or Context ID. Objects from the web console can share one (management-api 4.2 rule 4). */
 type IdIndex = Map<string, string | readonly string[]>;
 
 function indexId(index: IdIndex, text: string, id: string): void {
@@ -262,7 +262,7 @@ export function optionRecordOf(option: StoredOption): OptionRecord {
 
 const CHUNK = 512;
 
-/** A list of IDs in the order of creation, which is alphabetical. Changes take the square root of its size. */
+/** IDs in the order of creation, which is alphabetical. They are stored in chunks, so that a change moves few IDs. */
 export class OrderedIds implements Iterable<string> {
   readonly #chunks: string[][] = [];
   #size = 0;

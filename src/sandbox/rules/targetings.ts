@@ -65,7 +65,7 @@ function createError(
   return claimContexts(claims, options);
 }
 
-/** Returns an error if a targeting has the name, with its ID unless it is for an audience (management-api 4.3). */
+/** Returns an error if a targeting has the name. The error has its ID, except for an audience targeting (4.3). */
 function nameTaken(project: Project, name: string, except?: string): BusinessError | undefined {
   const holders = idsBy(project.targetingNames, name, except);
   if (holders.length === 0) return undefined;
@@ -87,7 +87,7 @@ export const renameTargetings: ItemsRule<TargetingRename> = (project, items, int
   });
 };
 
-/** Deletes targetings as a unit (management-api 4.1). Those with options in a running campaign are locked (7.2). */
+/** Deletes all targetings without errors, or none (management-api 4.1). Those of running campaigns are locked (7.2). */
 export const deleteTargetings: ItemsRule<string> = (project, ids, interference) => {
   const locked = lockedTargetings(project);
   const named = new Set<string>();

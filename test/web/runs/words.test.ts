@@ -303,7 +303,7 @@ describe("a reason why objects failed", () => {
     ['name contains "!"', invalid({ rules: ["characters"], characters: ["!"] })],
     ["name over 36 characters", invalid({ rules: ["tooLong"], length: 59 })],
     ['name over 36 characters, contains "!"', invalid({ rules: ["characters", "tooLong"], characters: ["!"] })],
-    ["name begins or ends with space", invalid({ rules: ["outerSpace"] })],
+    ["name begins or ends with a space", invalid({ rules: ["outerSpace"] })],
     ["name under 2 characters", invalid({ rules: ["tooShort"], length: 1 })],
     ["name is empty", invalid({ rules: ["tooShort"], length: 0 })],
     ["Context ID over 256 bytes", { errorCode: "INVALID_CONTEXT_ID", detail: { rule: "tooLong" } }],
