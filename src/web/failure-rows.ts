@@ -229,9 +229,8 @@ function sharedMessage(failure: SummarizedFailure): string {
  * Returns one page of the rows or items that did not succeed. With `of=unknown` in the query, those with an unknown
  * result; otherwise those that failed or were not applied.
  */
-export function problemList(run: Run, query: URLSearchParams): ProblemList {
-  const { state } = run;
-  const reader = readerOf(run.status() === "interrupted" || run.status() === "cancelled");
+export function problemList({ state }: Run, query: URLSearchParams, canResume: boolean): ProblemList {
+  const reader = readerOf(canResume);
   const isUnknown = query.get("of") === "unknown";
   const all = Array.from({ length: state.objects.length }, (_, object) => object).flatMap((object) => {
     const outcome = OUTCOMES.find((one) => one === state.standing(object));

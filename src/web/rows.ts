@@ -423,8 +423,11 @@ const LISTS = {
   },
   changes: ({ run, shown }: SeenRun, query: URLSearchParams): Promise<ChangeList> =>
     changeList(run, query, shown.services),
-  failures: ({ run, isOwn }: SeenRun, query: URLSearchParams): ProblemList | undefined =>
-    isOwn ? problemList(run, query) : undefined,
+  async failures(seen: SeenRun, query: URLSearchParams): Promise<ProblemList | undefined> {
+    if (!seen.isOwn) return undefined;
+    const { actions } = await foundRow(seen, seen.shown);
+    return problemList(seen.run, query, actions.includes("resume"));
+  },
   requests: ({ run, shown }: SeenRun, query: URLSearchParams) => requestList(run, query, shown.services),
 } as const;
 export const LIST_NAMES: readonly (keyof typeof LISTS)[] = ["effect", "changes", "failures", "requests"];

@@ -163,7 +163,10 @@ function updatesOf(page: SandboxPage, rights: SandboxRights): StreamSource<Messa
         waiting.push(...messages.flatMap((message) => passedOn(message, rights)));
         count += 1;
         changed();
-        return waiting.length < MAX_WAITING;
+        if (waiting.length < MAX_WAITING) return true;
+        // Reading starts again, and the first messages then contain everything.
+        waiting = [];
+        return false;
       };
       void follow(page, take, ending.signal);
       return () => ending.abort();
