@@ -45,8 +45,8 @@ export interface Http {
   readonly setBy?: string | undefined;
   /**
    * Sends one request, without retries or redirects. Throws a NotSentError if the request was not sent completely, and
-   * an AmbiguousError if it was sent but had no complete answer. If it was aborted before that, throws the signal's
-   * reason.
+   * an AmbiguousError if it was sent but had no complete answer. If it was aborted before it was sent, throws the
+   * signal's reason.
    */
   send(request: HttpRequest): Promise<HttpAnswer>;
   /** Opens a connection if none is idle, so that the next request need not wait. Throws a NotSentError. */

@@ -231,7 +231,7 @@ export class AdaptiveConcurrency {
     }
   }
 
-  /** Halves the limit after a read failed, unless the read started with the limit before. */
+  /** Halves the limit after a read failed, unless the limit has changed since the read started. */
   #slower(startedAt: number): void {
     if (startedAt < this.#changedAt) return;
     this.#width = Math.max(1, Math.floor(this.width / 2));

@@ -171,7 +171,7 @@ async function baseFileOf(file: string): Promise<BaseFile> {
   return { root: dirname(path), steps: [basename(path)] };
 }
 
-/** Returns the base of a plan's file, which the run will update. Undefined if the plan or the folder has none. */
+/** Returns the base of a plan's file, which the run will update. Undefined if there is no such file or base. */
 async function baseFileOfPlan(planPath: string, { file }: PlanDocument): Promise<BaseFile | undefined> {
   if (file === undefined) return undefined;
   const path = resolve(dirname(planPath), file);

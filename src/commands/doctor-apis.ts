@@ -223,8 +223,8 @@ function routeCheck(
   const isAssumed = kind === "wrongRoute" && basis !== "documented";
   const example = JSON.stringify({ [operation]: `${method} /right${path}` });
   const remedy = isAssumed
-    ? "This path is assumed, not documented. Put the right one into a JSON file, and set TARGETING_MCP_ROUTES to it, " +
-      `such as ${example}.`
+    ? `This path is assumed, not documented. Write the right one in a JSON file, such as ${example}, and set ` +
+      "TARGETING_MCP_ROUTES to the path of that file."
     : (known ?? `Check ${names.address}: it may be the address of another service, or the service may be failing now.`);
   return [problem(about, words, remedy)];
 }

@@ -188,7 +188,7 @@ function openOne(
   if (!isForAll && (mode & 0o070) === 0) return [];
   const who = isForAll ? "every user of this machine" : "its group";
   const found = `${path} is open to ${who} (mode ${mode.toString(8)}), and ${why}`;
-  // Access for the group may be intended, as on a mounted volume, so it is a note. Access for all never is.
+  // Access for the group may be intended, as on a mounted volume, so it is only a note.
   return [{ about, state: isForAll ? ifForAll : "note", found, remedy: `chmod ${right} ${path}` }];
 }
 

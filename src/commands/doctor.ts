@@ -105,7 +105,7 @@ function usableSettings(input: SettingsInput): Usable | { readonly problem: Chec
     const access = readAccess(settings.http.accessFile);
     const { oauth, ownKeys, accessFile } = settings.http;
     const isAsked = ownKeys || accessFile !== undefined || oauth !== undefined;
-    // The address of the command `http` is an argument. Assumed: all if callers are authenticated, else loopback.
+    // Only `http --host` names the address. Here: every address if callers are authenticated, else loopback.
     checkAccess(settings, access, isAsked ? EVERY_HOST : THIS_HOST);
     return { settings, access };
   } catch (thrown) {
@@ -114,7 +114,7 @@ function usableSettings(input: SettingsInput): Usable | { readonly problem: Chec
   }
 }
 
-/** Returns the settings for probes. An embedded sandbox gets a free port, as a server may use its own. */
+/** Returns the settings for probes. An embedded sandbox gets a free port: a running server may use the set port. */
 function forProbing(settings: Settings): Settings {
   const { environment } = settings;
   return {

@@ -43,7 +43,7 @@ import { type Settings, settingText } from "../settings/settings.ts";
 import { text, wholeNumber } from "../settings/value-types.ts";
 import { allowedHostnames } from "../web/http-errors.ts";
 
-/** For how many milliseconds calls in progress may continue after a signal to stop. */
+/** For how many milliseconds connections may stay open for the last answers, after all calls have ended. */
 const LAST_ANSWERS_MS = 2000;
 const IDLE_SWEEP_MS = 50;
 

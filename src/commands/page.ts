@@ -52,7 +52,7 @@ function drivable({ changes, sandbox, testBench, ...services }: ToolServices, { 
   return { ...services, ...(changes && { changes }), ...(sandbox && { sandbox }), ...(testBench && { testBench }) };
 }
 
-/** Opens the page, or else prints its link in a terminal. Returns false if there is no terminal either. */
+/** Opens the page in a browser, and prints its link in a terminal. Returns false if neither is possible. */
 async function opensPage(page: LocalPage, environment: Readonly<Record<string, string | undefined>>): Promise<boolean> {
   const link = page.link();
   const isTerminal = process.stdout.isTTY === true;

@@ -54,7 +54,7 @@ async function plan(asked: PlanLine, context: PlanContext): Promise<number> {
     printLines(planLines(shown));
   }
   if (asked.out !== undefined) {
-    // A plan names its file, so that applying it updates the base beside that file. One from --base is not updated.
+    // A plan names its file, so that applying it updates the base beside the file, but not a base from --base.
     const isBeside = planned.base !== undefined && asked.base === undefined;
     const kept = isBeside ? { ...document, file: pathBetween(asked.out, file) } : document;
     await writeOver([{ path: asked.out, pieces: [`${JSON.stringify(kept)}\n`] }]);
@@ -86,7 +86,7 @@ function printJson(value: PlanJson): void {
   process.stdout.write(`${JSON.stringify({ ...value, problems }, null, 2)}\n`);
 }
 
-/** Compares the service with a file's base, or else the file. Exit code: 0 if equal, 2 if different. */
+/** Compares the service with a file's base, or with the file if it has none. Exit code: 0 if equal, 2 if not. */
 export async function runDrift(line: CommandLine): Promise<number> {
   const asked = askedFile(line, "the file of a desired state");
   return withProject(line, "drift", (context) => drift(asked, context));

@@ -80,7 +80,7 @@ export async function withRuns<Result>(
   });
 }
 
-/** Throws a SettingsError if no service is configured. A sandbox counts only with its mode and address. */
+/** Throws a SettingsError if no service is configured. A sandbox counts only if its mode and address are set. */
 function checkService({ environment }: Settings, mode: string | undefined): void {
   if (environment.kind === "live" && environment.management !== undefined) return;
   if (environment.kind === "sandbox" && mode === "sandbox") {

@@ -57,7 +57,7 @@ export async function runSandboxLine(line: CommandLine): Promise<number> {
     `Control plane: ${sandbox.url}/_sandbox (see docs/reference/sandbox.md)`,
     ...(forward === undefined ? [] : [`Events are forwarded to ${forward}${isPlain(forward) ? PLAIN : ""}`]),
     ...(data === undefined ? [] : [`State is stored in ${data}`]),
-    ...(held.length === 0 ? [] : ["It holds:", ...held]),
+    ...(held.length === 0 ? [] : ["The sandbox contains:", ...held]),
     "",
     `To test an app with the sandbox, use ${sandbox.url} as the base address of its event API:`,
     `  curl -X POST ${sandbox.url}/event -H "Authorization: ${appKey}" -H "Content-Type: application/json" \\`,

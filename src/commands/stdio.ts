@@ -21,7 +21,7 @@ import type { Settings, SettingsInput } from "../settings/settings.ts";
 import { once } from "../tools/define-tool.ts";
 import { localCaller } from "../web/browser.ts";
 
-/** How long calls, and then connections, may take after a signal to stop, in ms. Hosts then kill the process. */
+/** How long calls, and then connections, may take after a signal to stop, in ms. Hosts soon kill the process. */
 const LAST_CALLS_MS = 1000;
 const CLOSE_MS = 300;
 
@@ -47,7 +47,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
   const { log, redactor } = logging;
   const { observer, problem } = await observers(false);
   const connecting = connectLazily(settings, { stopping: stopping.signal, logging, observer }, input.environment);
-  // After the first response, a host may start an app that sends events to the sandbox. So that starts before.
+  // After the first response, a host may start an app that sends events to the sandbox. So the sandbox starts first.
   if (startsSandbox(settings)) await Promise.race([connecting.connected(), asked]);
   // Without this, runs would continue in the background after the client has disconnected.
   stopping.signal.addEventListener("abort", () => void connecting.now()?.stopRuns());
@@ -138,7 +138,7 @@ export function wordsAsFolders({ words, flags }: CommandLine): CommandLine {
 /** After how many milliseconds the store is opened, even without a call. By then, a client has usually listed tools. */
 const SOON_MS = 1000;
 
-/** Opens the store and creates the services at the first call, or soon after the start. Lists need neither. */
+/** Opens the store and creates the services at the first call, or soon after the start. Tool lists need neither. */
 function connectLazily(
   settings: Settings,
   shared: Pick<Shared, "stopping" | "observer"> & Required<Pick<Shared, "logging">>,
@@ -157,7 +157,7 @@ function connectLazily(
     return connecting;
   };
   const soon = setTimeout(() => {
-    const failed = (error: unknown): void => shared.logging.log.error("not connected", { error });
+    const failed = (error: unknown): void => shared.logging.log.error("the services could not be started", { error });
     if (!shared.stopping.aborted) connected().catch(failed);
   }, SOON_MS).unref();
   return {

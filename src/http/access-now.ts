@@ -22,7 +22,7 @@ import type { CallerRights } from "../tools/execution-guard.ts";
 import { TooBusyError } from "../web/http-errors.ts";
 import { ownerOf, type SeenToken } from "./auth.ts";
 
-/** Returns a function for the access file, read again after each change. If unreadable, nobody is allowed in. */
+/** Returns a function that rereads the access file after each change. If it cannot be read, callers are refused. */
 export function accessNow(
   file: string | undefined,
   first: Access,
@@ -96,7 +96,7 @@ function ofToken(
   const entry = tokens.find((one) => `token:${one.name}` === name);
   if (entry === undefined || !callsTools(entry)) return gone("the token of the caller of this run is no longer valid");
   const isInProject = ownerOf(name, projects.get(entry.project ?? "")) === owner;
-  // A caller with own keys may start runs in another project than the token's, so projects are not compared.
+  // If callers may send their own keys, a run may be in another project than its caller's token.
   if (!isInProject && !ownKeys) return gone("the token of the caller of this run is for another project now");
   return { readOnly: entry.readOnly, folders: entry.folders };
 }
@@ -140,8 +140,8 @@ const seenTokens = z.array(
 );
 
 /**
- * Stores which rights callers have according to their tokens from the authorization server. A run may continue without
- * requests of its caller. Its rights are then checked with the stored ones.
+ * Stores the rights in callers' tokens from the authorization server. A run may continue while its caller sends no
+ * requests. Then the stored rights decide whether it may.
  */
 export function tokenRights(
   texts: CallerTexts,
@@ -169,7 +169,7 @@ export function tokenRights(
         problem(thrown);
       }
     },
-    /** Returns a caller's unexpired tokens, one for each client, or else the newest. Undefined if none is stored. */
+    /** Returns a caller's valid tokens, one per client. If none is valid, the newest. Undefined if none is stored. */
     async of(name: string): Promise<readonly SeenToken[] | undefined> {
       const before = await stored(name);
       const late = unstored.get(name);
@@ -182,7 +182,7 @@ export function tokenRights(
   };
 }
 
-/** Adds a token. Removes the earlier one of the same client, and the oldest above MAX_CLIENTS. */
+/** Adds a token. Removes the earlier token of its client, and the oldest tokens above MAX_CLIENTS. */
 function withLast(tokens: readonly SeenToken[], seen: SeenToken): readonly SeenToken[] {
   return [...tokens.filter(({ client }) => client !== seen.client), seen].slice(-MAX_CLIENTS);
 }
@@ -240,7 +240,7 @@ export interface Project extends ServerProcess {
   readonly id: string;
   /** Marks the project as in use, so that it stays in memory until the returned function is called. */
   readonly use: () => () => void;
-  /** Aborted when the project is removed from memory. Undefined for that of the configured keys, which stays. */
+  /** Aborted when the project is removed from memory. Undefined for the project of the configured keys: it stays. */
   readonly forgotten: AbortSignal | undefined;
 }
 
@@ -253,7 +253,7 @@ interface CachedProject {
   usedAt: number;
 }
 
-/** Creates the projects of a process: one for the configured keys, and one for each other pair in requests. */
+/** Creates a process's projects: one for the configured keys, and one for each other pair of keys in requests. */
 export function projects(input: SettingsInput, settings: Settings, shared: Shared) {
   const configured: Project = {
     ...connect(settings, shared),
@@ -293,7 +293,7 @@ export function projects(input: SettingsInput, settings: Settings, shared: Share
       return id;
     },
     living: (): readonly Project[] => everyone(),
-    /** Returns the project of keys; default: the configured ones. Throws a SettingsError or a TooBusyError. */
+    /** Returns the project of keys (default: the configured keys). Throws a SettingsError or a TooBusyError. */
     of(keys: ProjectKeys | undefined): Project {
       if (keys === undefined || isEmbedded) return configured;
       const id = ownerOf("", keys);

@@ -27,7 +27,7 @@ export const personForm = z.discriminatedUnion("by", [
     name: z.string(),
     project: z.string().optional(),
     refreshToken: z.string().optional(),
-    /** When the rights must be checked again, in ms since 1970. Absent without the refresh token it needs. */
+    /** When the rights must be checked again, in ms since 1970. Absent without a refresh token: the check needs it. */
     checkAt: z.number().optional(),
   }),
 ]);

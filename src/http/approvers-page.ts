@@ -120,7 +120,7 @@ function projectSandboxes() {
   };
 }
 
-/** Runs a step of the login through the authorization server. Throws a RefusedRequest with the reason. */
+/** Returns a function that runs a step of a login through the issuer. It throws a RefusedRequest if the step fails. */
 function issuerSteps({ settings, address, key, log, now }: PageParts & Required<Pick<PageParts, "now">>) {
   const login = once(async () => {
     const { issuerLogin, LoginRefused, TooManyLogins } = await import("./issuer-login.ts");
@@ -141,7 +141,7 @@ function issuerSteps({ settings, address, key, log, now }: PageParts & Required<
       const message =
         error instanceof IssuerUnreachable
           ? "The authorization server does not answer. Try again in a moment."
-          : "The authorization server refused a request of this server. The log of this server has the reason.";
+          : "A request to the authorization server failed. The log of this server has the reason.";
       throw new RefusedRequest(502, message);
     }
   };

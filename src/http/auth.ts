@@ -47,7 +47,7 @@ export interface AuthOptions {
   readonly accessOfNow?: () => Access;
   /** Verifies access tokens of an authorization server. Absent if none are accepted. */
   readonly jwt?: JwtVerifier | undefined;
-  /** Stores the rights of a token of the authorization server, before the answer, to check the caller's runs later. */
+  /** Stores the rights in a token of the authorization server. The caller's runs are later checked against them. */
   readonly noteToken?: (seen: SeenToken) => Promise<void>;
   readonly ownKeys: boolean;
   readonly resourceMetadataUrl?: string | undefined;
@@ -87,7 +87,7 @@ export function scopeChallenge(scope: string, resourceMetadataUrl: string | unde
 
 const NOBODY: Caller = { name: "local", owner: "local", readOnly: false, folders: [], keys: undefined };
 
-/** Returns the answer to a request without a token, which is no error and has no code (RFC 6750, 3.1). */
+/** Returns the response to a request without a token. It contains no error code (RFC 6750, 3.1). */
 function bareChallenge(resourceMetadataUrl: string | undefined): Response {
   const metadata = resourceMetadataUrl === undefined ? "" : `, resource_metadata="${resourceMetadataUrl}"`;
   return httpError(401, "A bearer token is required. Send it in the header Authorization: Bearer TOKEN.", {
@@ -145,7 +145,7 @@ function claimedCaller({ name, scopes, project }: AccessClaims, { projects }: Ac
   return writes ? caller : { ...caller, missingScope: SCOPES.write };
 }
 
-/** Returns the keys of the named project (undefined: the configured ones). Undefined if there is no such project. */
+/** Returns a project's keys as `{ keys }`: undefined `keys` are the configured ones. Undefined if it is unknown. */
 export function claimedProject(
   claimed: string | undefined,
   projects: Access["projects"],
@@ -159,7 +159,7 @@ function unknownProject(): Response {
   return httpError(403, "This server has no project with the name in the token. Add it to TARGETING_MCP_ACCESS_FILE.");
 }
 
-/** Returns a function that finds a token's entry. It compares all in constant time, which reveals nothing. */
+/** Returns a function that finds a token's entry. It compares all in constant time, so that timing reveals nothing. */
 export function tokenFinder(tokens: readonly AccessToken[]): (token: string) => AccessToken | undefined {
   const known = tokens.map((one) => ({ one, digest: digestOf(one.token) }));
   return (token) => {
@@ -172,7 +172,7 @@ export function digestOf(text: string): Buffer {
   return hash("sha256", text, "buffer");
 }
 
-/** Adds the API keys in the headers to the caller. A caller without a token (`isKnownByKeys`) is named by them. */
+/** Adds the API keys in the headers to the caller. Without tokens (`isKnownByKeys`), the keys also name the caller. */
 function withOwnKeys(
   caller: Caller,
   { headers }: Request,

@@ -170,7 +170,7 @@ interface Waiting {
   readonly begin: (held: Held) => void;
 }
 
-/** Limits large bodies in memory to `mostBytes`, in turns. One caller gets half, but always a single body. */
+/** Limits large bodies in memory to `mostBytes`. Each caller gets at most half, but always at least one body. */
 export function largeBodies(mostBytes: number) {
   const waitingOf = new Map<string, Set<Waiting>>();
   const takenBy = new Map<string, number>();
@@ -259,7 +259,7 @@ export function largeBodies(mostBytes: number) {
 }
 
 interface Reservation {
-  /** Reserves `amount` more. Returns false and reserves nothing above a limit, or after `end`. */
+  /** Reserves `amount` more. If that exceeds a limit, or after `end`, reserves nothing and returns false. */
   more(amount: number): boolean;
   end(): void;
 }

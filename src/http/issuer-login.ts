@@ -17,7 +17,7 @@ const LONGEST_REFRESH_TOKEN = 4000;
 const BACK: Cap = { atOnce: 32, aMinute: 60, ofOne: 4, ofOneAMinute: 30 };
 const CHECKS: Cap = { atOnce: 8, aMinute: Number.POSITIVE_INFINITY, ofOne: 8, ofOneAMinute: Number.POSITIVE_INFINITY };
 
-const NO_LOGIN = "This login was not started in this tab, was used before, or took longer than ten minutes.";
+const NO_LOGIN = "This login was not started in this tab, was used before, or took over 10 minutes. Log in again.";
 
 /** A login was refused. The message is shown to the person. */
 export class LoginRefused extends Error {}
@@ -58,7 +58,7 @@ export function issuerLogin({ settings: { http, proxies }, address, key, problem
   const back = capped(BACK, now);
   const capChecks = capped(CHECKS, now);
   const checks = <Result>(work: () => Promise<Result>) => capChecks("", work);
-  /** Returns the person in an answer; `before`: as known until now. Throws a LoginRefused if they may not log in. */
+  /** Returns the person in an answer. `before`: as known so far. Throws a LoginRefused if the person may not log in. */
   const personOf = async (answer: oauth.TokenEndpointResponse, before?: IssuerPerson): Promise<IssuerPerson> => {
     const { id_token, scope, refresh_token = before?.refreshToken } = answer;
     // If the answer has no scope, the requested or previous scope applies (RFC 6749, 5.1 and 6).

@@ -180,7 +180,7 @@ function claimsOf(payload: JWTPayload, { issuer, projectClaim }: JwtOptions): Ac
   return { ...token, project };
 }
 
-/** Returns a caller's name; undefined without `sub` and `client_id`. Unique, as an issuer has no spaces. */
+/** Returns a caller's name. Undefined without `sub` and `client_id`. Names are unique: issuers contain no spaces. */
 function nameIn({ sub, client_id }: z.infer<typeof claims>, issuer: string): AccessClaims["name"] | undefined {
   if (sub !== undefined) return `oauth:${issuer} ${sub}`;
   return client_id === undefined ? undefined : `client:${issuer} ${client_id}`;

@@ -34,13 +34,13 @@ interface Start {
   readonly input: SettingsInput;
   readonly settings: Settings;
   readonly access: Access;
-  /** Whether this process serves HTTP, so that its access file must contain all tokens. False for a worker. */
+  /** Whether this process serves HTTP. If so, its access file must contain all tokens. False for a worker. */
   readonly serves: boolean;
 }
 
 export type Started = Awaited<ReturnType<typeof startProcess>>;
 
-/** Creates the projects of a process. `isReady`: whether its store can be used; undefined if stopped before. */
+/** Creates a process's projects. `isReady`: whether the store can be used; undefined if `asked` resolves first. */
 export async function startProcess(start: Start, wantsFigures: boolean, asked: Promise<void>) {
   const { line, input, settings, access } = start;
   const stopping = new AbortController();

@@ -33,7 +33,7 @@ type Era = Parameters<McpServerFactory>[0]["era"];
 export interface HttpOptions extends Probed {
   readonly hostnames: string[];
   readonly authenticate: Authenticate;
-  /** Returns a caller's services. Throws a SettingsError for unusable keys, a TooBusyError above the limit of keys. */
+  /** Returns a caller's services. Throws a SettingsError for unusable keys, a TooBusyError for too many keys. */
   readonly partsFor: (caller: Caller) => CallerParts;
   /** Creates an MCP server for a session or for a single request. `called` is the tool that this request calls. */
   readonly createServer: (parts: ServerParts, era: Era, called?: string) => McpServer;
@@ -261,7 +261,7 @@ export function protectedResource(publicUrl: string, issuer: string) {
 const SHOWN = "mcp-session-id, mcp-protocol-version, www-authenticate, retry-after, x-request-id";
 const REMEMBERED_S = "600";
 
-/** Returns the headers with which a web page may read answers. `Origin` was checked; cookies are never used. */
+/** Returns the headers that let a web page read answers. `Origin` was checked; cookies are never used. */
 function readableBy({ headers }: Request): Readonly<Record<string, string>> {
   const origin = headers.get("origin");
   if (origin === null) return {};

@@ -28,7 +28,7 @@ export interface SessionCall {
   readonly request: Request;
   readonly outgoing: ServerResponse;
   readonly body: unknown;
-  /** The caller and their rights. A session accepts only requests with those that opened it. */
+  /** The caller and their rights. A session accepts only requests with the caller and rights that opened it. */
   readonly authInfo: AuthInfo;
   readonly caller: string;
   /** Aborted when the session must end. */
@@ -50,7 +50,7 @@ function sessionTable(onerror: (error: Error) => void) {
       if (isIdle(session) && Date.now() - session.usedAt > IDLE_MS) end(session).catch(onerror);
     }
   }, SWEEP_MS).unref();
-  /** Returns the sessions of which one must end before this caller can open another. Empty below the limits. */
+  /** Returns sessions, one of which must end before this caller can open another. Empty below the limits. */
   const crowd = (caller: string): readonly Session[] => {
     const all = [...sessions.values()];
     const own = all.filter((session) => session.caller === caller);
@@ -70,7 +70,7 @@ function sessionTable(onerror: (error: Error) => void) {
       if (oldest !== undefined) end(oldest).catch(onerror);
       sessions.set(session.id, session);
     },
-    /** Returns the session with this ID, now used. Undefined if it is another caller's, or has other rights. */
+    /** Returns the session with this ID and marks it as used. Undefined if unknown, or if caller or rights differ. */
     use(id: string, { clientId, scopes }: AuthInfo): Session | undefined {
       const session = sessions.get(id);
       if (session?.authInfo.clientId !== clientId || session.authInfo.scopes.join() !== scopes.join()) return undefined;

@@ -202,7 +202,7 @@ function ownTexts(given: unknown, { allowedDirs }: Pick<ToolServices, "allowedDi
 
 const MAX_LETTERS = { client: 40, fileName: 120 } as const;
 
-/** Returns what an approver sees of the origin: the client's name (not verified) and the file's name. */
+/** Returns what an approver sees about the origin of a call: the names of the client (not verified) and the file. */
 function requestedBy(server: McpServer, input: unknown): Requested {
   const client = server.server.getClientVersion()?.name;
   const file = isJsonObject(input) ? (input.file ?? input.saveTo) : undefined;
@@ -217,7 +217,7 @@ const STORE_MS = 500;
 
 type InTime = Pick<ToolContext, "runs" | "clock" | "arrivedAt" | "waitMs">;
 
-/** Ends the call when its maximum wait ends, even if a shared store does not answer. Otherwise `work` limits it. */
+/** With a shared store, ends the call at its maximum wait even if the store hangs. Else, `work` limits the wait. */
 function inTime<T>({ runs, clock, ...call }: InTime, work: () => Promise<T>): Promise<T> {
   if (runs.left === undefined) return work();
   return duringCall(clock.monotonic() + Math.max(timeLeft({ ...call, clock }) + STORE_MS, LEAST_READ_MS), work);
@@ -244,7 +244,7 @@ export function needsOther({ page }: ToolServices): boolean {
   return page?.needsOther?.() === true;
 }
 
-/** Returns a log that also sends errors, without details, to clients of 2025 that used `logging/setLevel`. */
+/** Returns a log that also sends errors, without details, to clients of 2025 versions that set a log level. */
 function alsoToClient(log: Log, call: ServerContext): Log {
   return {
     ...log,
@@ -305,9 +305,10 @@ async function checked({ tool, prepare: prepared, inputSchema }: ListedTool, sen
   return validated.fits ? validated : refused(describeIssues(validated.issues, read, schema, validated.isCut));
 }
 
-const DELETE_BY_FILE = ". To delete what a file lists: plan_targeting with Remove in the column Action, and Option IDs";
+const DELETE_BY_FILE =
+  ". To delete the options in a file: plan_targeting. Rows need the Option ID, and Remove in the column Action";
 
-/** How many times a person is asked in one call: again after a reply if the effect has changed meanwhile. */
+/** How often a person is asked in one call. After a reply, they are asked again if the effect has changed. */
 const MAX_ROUNDS = 8;
 
 interface Asking {
@@ -318,7 +319,7 @@ interface Asking {
   readonly log: Log;
 }
 
-/** Asks the person of a 2025 client while the call may wait. If the tool allows, a later approval still counts. */
+/** Asks the person of a 2025 client while the call may wait. If the tool allows it, a later approval counts, too. */
 async function askDuringCall(question: ToolQuestion, asking: Asking): Promise<ToolOutcome> {
   const { context, call, run, round, log } = asking;
   const open = askOlder(call, question.ask.message);
@@ -369,7 +370,7 @@ const ROOTS_MS = 5000;
 
 const ROOTS = "roots";
 
-/** Thrown if a call needs the roots of a client of 2026-07-28, which then repeats the call with them. */
+/** Thrown if a call needs the client's roots. A client of version 2026-07-28 then repeats the call with them. */
 class RootsNeeded extends Error {}
 
 /**

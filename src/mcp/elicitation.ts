@@ -54,7 +54,7 @@ export interface Declaring {
   readonly mcpReq: { readonly envelope?: object | undefined };
 }
 
-/** Returns whether a client can show forms. One that declares elicitation without modes can. */
+/** Returns whether a client can show forms. A client that declares elicitation without modes can. */
 export function canAsk(call: Declaring, server?: McpServer): boolean {
   const modes = modesOf(call, server);
   return modes !== undefined && (modes.form !== undefined || modes.url === undefined);
@@ -68,7 +68,7 @@ function modesOf(call: Declaring, server?: McpServer) {
   return capabilities.safeParse(declaredIn(call) ?? server?.server.getClientCapabilities()).data?.elicitation;
 }
 
-/** Returns whether a call has version 2026-07-28, where a question ends the call and the reply repeats it. */
+/** Returns whether a call has version 2026-07-28: a question ends it, and the client repeats it with the reply. */
 export function isModern(call: ServerContext): boolean {
   return declaredIn(call) !== undefined;
 }
@@ -102,7 +102,7 @@ export function elicitationResult(answer: unknown): ElicitationResult {
   return data?.action === "accept" && data.content?.[CONFIRM] === true ? "yes" : "closed";
 }
 
-/** Returns the reply in a call; "closed" if the form was closed. Undefined without one to this question. */
+/** Returns the reply in a call; "closed" if the form was closed. Undefined without a reply to this question. */
 export function replyTo(call: ServerContext, asked: AskedCall): Reply | "closed" | undefined {
   const state = call.mcpReq.requestState();
   if (state === undefined) return undefined;
@@ -132,7 +132,7 @@ const FORM = {
   required: [CONFIRM],
 };
 
-/** Returns the answer with which a client of 2026-07-28 asks its person. `further`: more requests, as for roots. */
+/** Returns the answer that makes a 2026-07-28 client ask its person. `further`: other requests, such as for roots. */
 export async function asking(
   { ask }: ToolQuestion,
   seal: QuestionSeal,

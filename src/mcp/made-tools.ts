@@ -6,5 +6,5 @@ export interface MadeTool extends ToolFacts {
   readonly outputSchema: JsonObject;
 }
 
-/** The tools in the order of their list, made by the build because that is slow. Empty without a build. */
+/** The tools in listing order. The build fills this list, because creating tools is slow; otherwise it is empty. */
 export const MADE_TOOLS: readonly MadeTool[] = [];

@@ -75,7 +75,7 @@ export function pageOpener({ call, server, mayAsk, redactor }: Opening) {
       const requestState = await seal.mint({ ...sealed, ...facts }, call);
       return inputRequired({ inputRequests: { [OPEN]: request }, requestState });
     },
-    /** Tells a client of a version of 2025 that the run for which it opened the page is decided. */
+    /** Tells a client of a 2025 version that the run for which it opened the page is decided. */
     async complete({ structured: { status } }: ToolAnswer): Promise<void> {
       if (opened === undefined || status === "needs_confirmation") return;
       await server.server

@@ -95,7 +95,7 @@ const ALTERNATIVES: readonly (readonly string[])[] = [
   ["items", "events", "removeEverywhere", "file"],
 ];
 
-/** Removes `null` and empty texts, and an empty list if the call cannot have a larger effect without it. */
+/** Removes optional `null`s and empty texts, and empty lists whose removal cannot give the call a larger effect. */
 export function withoutAbsent(given: unknown, { properties, required }: JsonObject): unknown {
   if (!isJsonObject(given) || !isJsonObject(properties)) return given;
   const needed = new Set(Array.isArray(required) ? required : []);
@@ -230,8 +230,7 @@ export function unknownWords(keys: readonly string[], path: readonly PropertyKey
     return `unknown ${what} ${quoteShort(pathText([...path, key]))}${meant}`;
   });
   const more = keys.length > MAX_SHOWN ? ` and ${keys.length - MAX_SHOWN} more` : "";
-  const list = valid.length === 0 ? "there are none" : `valid ${what}s: ${valid.join(", ")}`;
-  return `${words.join("; ")}${more} (${list})`;
+  return `${words.join("; ")}${more} (valid ${what}s: ${valid.join(", ") || "none"})`;
 }
 
 function validKeys(path: readonly PropertyKey[], schema: JsonObject): readonly string[] {
@@ -297,13 +296,13 @@ interface Look {
   left: number;
 }
 
-/** Removes all after the hundredth problem, so that the validation finds no more. The rest keeps its position. */
+/** Removes all values after the hundredth problem: validation ends there. Earlier values keep their position. */
 export function cutAtIssueLimit(given: unknown, schema: JsonObject): unknown {
   const look: Look = { root: schema, forms: new Map(), path: [], left: MAX_MISFITS };
   return isEnough(given, schema, look) ? cutAfter(given, look.path) : given;
 }
 
-/** Searches for problems. Returns true as soon as there are enough. `look.path` is then the path of the last one. */
+/** Searches for problems. Returns true as soon as there are enough; `look.path` then leads to the last problem. */
 function isEnough(value: unknown, schema: JsonObject, look: Look): boolean {
   const forms = look.forms.get(schema) ?? schemaAlternatives(schema, look.root);
   look.forms.set(schema, forms);

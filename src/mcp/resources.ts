@@ -184,7 +184,7 @@ const TARGETING_RESOURCES: readonly ResourceDefinition[] = [
 
 const reads = () => import("../tools/run-files.ts");
 
-/** The stored data of a run. Each part contains the address of the next part. */
+/** The stored data of a run, as resources. A long one has parts: each names the address of the next. */
 const IN_PARTS = [
   {
     part: "results",

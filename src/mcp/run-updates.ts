@@ -18,7 +18,7 @@ const LOOK_MS = 1000;
 const LOOK_SHARE = 10;
 
 const RUN_URI = /^targeting:\/\/runs\/([0-9A-Z]{26})\//;
-/** The resource that the SDK watches, without change. Without one, it would end the client's stream. */
+/** A resource that never changes, for the SDK to watch. If it had none, the SDK would end the client's stream. */
 const NOTHING = "targeting://nothing";
 
 const listenRequest = z.looseObject({
@@ -61,7 +61,7 @@ interface Listened {
 
 export type Listening = { readonly refused: object } | Listened;
 
-/** Checks a `subscriptions/listen` request: a client may watch its caller's runs, and, if it knows tasks, these. */
+/** Checks a `subscriptions/listen` request. A client may watch its caller's runs, and tasks if it supports tasks. */
 export async function listened(message: unknown, listener: Listener): Promise<Listening> {
   const { data } = listenRequest.safeParse(message);
   // The SDK itself answers an invalid request with the reason.
@@ -146,7 +146,7 @@ async function watchedResource(uri: string, { services, caller }: ServerParts): 
   };
 }
 
-/** Returns the task to watch. The first check always notifies: it may have changed since the last read. */
+/** Returns the task to watch. The first check always notifies: the client may have read the task before a change. */
 async function watchedTask(taskId: string, request: TaskRequest): Promise<Watched | undefined> {
   if ((await taskNow(taskId, request)) === undefined) return undefined;
   let last: string | undefined;

@@ -205,11 +205,11 @@ export interface ServerParts {
   readonly redactor: Redactor;
   readonly log: Log;
   readonly calls: CallsUnderWay;
-  /** Called for each run that a call starts or waits for. Resolves when the run ends, perhaps after the answer. */
+  /** Called for each run that a call starts or waits for, with a promise that resolves when the run ends. */
   readonly goesOn?: ToolContext["goesOn"];
   readonly caller: string;
   readonly audit: Audit;
-  /** Returns the folders that a client must not open even with its roots. Absent if roots are ignored. */
+  /** Returns the folders and files that a client's roots must not include. Absent if roots are ignored. */
   readonly rootGuard?: (() => Promise<RootGuard>) | undefined;
   readonly writingTools: ReadonlySet<string>;
   readonly skills?: Skills;

@@ -16,7 +16,7 @@ import { registerPrompts } from "./prompts.ts";
 import { registerResources } from "./resources.ts";
 import type { Hidden, ListedTool, ServerParts } from "./server-parts.ts";
 
-/** How long clients may cache the lists, which depend on settings and caller, and stay while the process runs. */
+/** How long clients may cache lists. They depend on settings and caller, but do not change while the process runs. */
 const STEADY = { ttlMs: 300_000, cacheScope: "private" } as const;
 const CACHE_HINTS = {
   "server/discover": STEADY,
@@ -174,7 +174,7 @@ const PNG =
 /** Only one size: in version 2026-07-28, icons are part of every answer but those to single calls over HTTP. */
 const ICONS: Icon[] = [{ src: `data:image/png;base64,${PNG}`, mimeType: "image/png", sizes: ["48x48"] }];
 
-/** Returns the instructions, about listed tools. Some hosts show only 500 characters, which are complete. */
+/** Returns the instructions. Some hosts show only 500 characters, so the first paragraph is not longer. */
 export function instructions(parts: Pick<ServerParts, "environment" | "tools" | "hidden">): string {
   const { environment, tools, hidden = new Map() } = parts;
   const names = new Set(tools.map(({ tool }) => tool.name));

@@ -51,7 +51,7 @@ export class StdioConnection {
   readonly #faces = new Map<boolean, Transport>();
   readonly #closing: (() => Promise<void>)[] = [];
   readonly #listening = new Map<unknown, AbortController>();
-  /** By ID of a request to listen: the function that starts its notifications once the SDK acknowledges it. */
+  /** For each request to listen, by its ID: starts the notifications when the SDK acknowledges the request. */
   readonly #beginning = new Map<unknown, (message: object) => object | undefined>();
   /** Whether the client shows views, according to the last message that declared capabilities. */
   #last: boolean | undefined;
@@ -163,7 +163,7 @@ export class StdioConnection {
       .catch((error: unknown) => log.error("a request to listen failed", { error }));
   }
 
-  /** Returns the message for the client. If it acknowledges a request to listen, starts its notifications. */
+  /** Returns the message to send. Completes an acknowledgement of a request to listen, and starts notifications. */
   #begun(message: object): object {
     for (const [id, begin] of this.#beginning) {
       const acknowledgement = begin(message);

@@ -240,7 +240,7 @@ async function runOf(runId: string, context: ToolContext): Promise<Run | undefin
   return run && followResumedRun(await endIfExpired(run, context), context);
 }
 
-/** Returns the status of a run. If its process was killed, it is interrupted, unless another one continues it. */
+/** Returns the status of a run. A run of a killed process is interrupted, unless another process continues it. */
 async function standingOf(run: Run, { isPlan }: Named, { runs }: ToolContext): Promise<Status> {
   const { runId } = run.header;
   const stored = (await runs.storedStatus(runId)) ?? "finished";

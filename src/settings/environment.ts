@@ -117,7 +117,7 @@ function nothingToUse(): SettingsError {
   );
 }
 
-/** Returns the sandbox of the settings. Configured keys may be real, so only one on this machine gets them. */
+/** Returns the sandbox of the settings. Configured keys may be real, so only a sandbox on this machine gets them. */
 function sandboxOf(settings: EnvironmentSettings, isForWantOfSettings: boolean): SandboxEnvironment {
   const { sandboxUrl } = settings;
   const near = sandboxUrl === undefined || isLoopback(sandboxUrl);
@@ -149,7 +149,7 @@ function pairOf(
   return key === undefined ? {} : { half: { missing: urlVariable, present: keyVariable } };
 }
 
-/** Returns the variable of an invalid proxy for an address, to which requests must then not be sent. */
+/** Returns the variable of an address's proxy if its value is invalid. Nothing may then be sent to the address. */
 function brokenProxy(url: string, { none }: Proxies, unusable: UnusableSettings): string | undefined {
   const { variable } = url.startsWith("https:") ? SETTINGS.httpsProxy : SETTINGS.httpProxy;
   return unusable.has(variable) && proxyFor(url, { https: variable, http: variable, none }) !== undefined

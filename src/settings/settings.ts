@@ -14,16 +14,16 @@ import { KEYS_AND_ADDRESSES, OWN_PREFIX, type Read, type Setting, SettingsError 
 
 export interface SettingsInput extends Platform {
   readonly flags: ReadonlyMap<string, string>;
-  /** Set if the server serves HTTP. With callers' own keys, an API may then have an address without a key. */
+  /** Set if the server serves HTTP. With callers' own keys or an access file, an API then needs only an address. */
   readonly overHttp?: true;
-  /** Set if the server serves stdio. It then starts despite bad settings of an API, which its calls report. */
+  /** Set if the server serves stdio. It then starts even with bad or missing keys and addresses: calls report that. */
   readonly overStdio?: true;
 }
 
 /** All settings. Times are in milliseconds. */
 export type Settings = ReturnType<typeof readSettings>;
 
-/** Reads the settings: flag, environment, default. Throws a SettingsError that names the first invalid one. */
+/** Reads each setting: its flag, else the environment, else the default. Throws a SettingsError if one is invalid. */
 export function readSettings(input: SettingsInput) {
   const sources = new Map<string, Source>();
   const unusable = new Map<string, string>();
@@ -133,7 +133,7 @@ function projectId(environment: Environment, name: string | undefined): string {
   return hash("sha256", name ?? identityOf(environment)).slice(0, 16);
 }
 
-/** Returns what identifies a project without a name: address and key, which are of one project (management-api 5). */
+/** Returns what identifies a project without a name: address and key. Each key is of one project (management-api 5). */
 function identityOf(environment: Environment): string {
   if (environment.kind === "sandbox") return `sandbox\n${environment.url ?? ""}`;
   const endpoint = environment.management ?? environment.events;

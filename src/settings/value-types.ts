@@ -1,6 +1,6 @@
 import { delimiter, resolve } from "node:path";
 
-/** `words` completes "… must be". `read` returns undefined for an invalid text. `toggle`: the flag needs no value. */
+/** `words` follows "X must be". `read` returns undefined for an invalid text. `toggle`: the flag needs no value. */
 export interface Form<Value> {
   readonly words: string;
   readonly toggle?: true;
@@ -30,7 +30,7 @@ export const address: Form<string> = {
 export const issuer: Form<string> = {
   words: "an https:// address (http:// on this machine only) without a query or fragment",
   read(given) {
-    // Names consist of issuer, space and subject. With a space in the issuer, different callers could share one.
+    // Callers' names are issuer, space, subject. With a space in the issuer, two callers could have the same name.
     if (address.read(given) === undefined || /\s/.test(given)) return undefined;
     return given.toLowerCase().startsWith("https:") || isLoopback(given) ? given : undefined;
   },

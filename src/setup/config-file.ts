@@ -12,7 +12,7 @@ export interface Entry {
   readonly command: string;
   readonly args: readonly string[];
   readonly values: Readonly<Record<string, string>>;
-  /** By variable: the reference to an environment variable that is written to the file instead of the key. */
+  /** For each variable of a key: the reference that is written to the file instead of the key. */
   readonly references: Readonly<Record<string, string>>;
 }
 
@@ -148,7 +148,7 @@ export async function makePrivate(file: string): Promise<void> {
 
 const NO_MODES = "other users could read its keys, because its file system does not store permissions";
 
-/** `done`: false if another program has changed the file. `kept`: the path of the backup; undefined without a file. */
+/** `done`: false if another program has changed the file. `kept`: the path of the backup; undefined for a new file. */
 export type Exchange = { readonly done: false } | { readonly done: true; readonly kept: string | undefined };
 
 interface FileContent {
@@ -161,7 +161,7 @@ interface FileContent {
 
 /**
  * Replaces the content of a file in one step, so that no host reads a half-written file. Before that, writes a backup
- * into the same folder, which only the owner can read. Throws an UnsafeChange if other users could read the keys.
+ * into the same folder. Only the owner can read it. Throws an UnsafeChange if other users could read the keys.
  */
 export async function exchange(file: string, { before, after, isPrivate }: FileContent): Promise<Exchange> {
   await mkdir(dirname(file), { recursive: true });
@@ -205,7 +205,7 @@ const FROM_ENVIRONMENT = "[redacted: the value in your environment]";
 /** Fields of an entry that tell how a server is started. They never contain keys. */
 const PLAIN_FIELDS = ["command", "type", "cwd"];
 
-/** Returns the change of this server's entry as lines without values that may be keys. `args`: our arguments. */
+/** Returns the change of this server's entry as lines without values that may be keys. `args` are shown as they are. */
 export function linesChanged(
   list: ServerList,
   { old, fresh }: { readonly old: Fields | undefined; readonly fresh?: Fields },

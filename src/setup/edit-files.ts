@@ -30,7 +30,7 @@ interface JsonForm {
   readonly title: string;
 }
 
-/** Fields of a server over HTTP, removed when a command is written, because a host expects one of the two. */
+/** Fields of a server over HTTP. Removed when a command is written: a host expects either an address or a command. */
 const REMOTE_FIELDS = ["url", "serverUrl", "httpUrl", "headers", "headersHelper", "oauth"];
 
 /** Edits the servers in a JSON file (key `section`). Refuses comments if the host cannot read them. */
@@ -89,7 +89,7 @@ function changedFile(
   return changed;
 }
 
-/** Returns the questions for keys (`inputs`) without those of this entry alone. Undefined if none is left. */
+/** Returns the questions for keys (`inputs`) without those that only this entry uses. Undefined if none is left. */
 function inputsWithoutOurs(inputs: unknown, text: string): unknown {
   if (!Array.isArray(inputs)) return inputs;
   const isOurs = (input: unknown): boolean => {
@@ -148,7 +148,7 @@ function fileOf(content: string, section: string): { readonly text: string; read
   return { text, value: file };
 }
 
-/** Returns the values with these names. Throws an UnsafeChange if one occurs twice, as programs then differ. */
+/** Returns the values with these names. Throws an UnsafeChange if a name occurs twice: its value is then unclear. */
 function repeated(node: Node | undefined, names: readonly string[]): readonly (Node | undefined)[] {
   return names.map((name) => {
     const found = propertiesOf(node).filter((one) => one.name === name);
@@ -374,7 +374,7 @@ function withoutTomlEntry(content: string): string {
   throw new UnsafeChange(`its [${SECTION}.${ENTRY_NAME}] must be written as a separate table`);
 }
 
-/** Removes this server's table and the empty line before it. What follows its entries belongs to the next table. */
+/** Removes this server's table and the empty line before it. Comments after its fields belong to the next table. */
 function linesWithoutOurs(lines: readonly string[]): readonly string[] {
   const kept: string[] = [];
   let between: string[] = [];

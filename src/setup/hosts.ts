@@ -27,7 +27,7 @@ interface OwnCommand {
 const variables = (flag: string, values: Entry["values"]): readonly string[] =>
   Object.entries(values).flatMap(([name, value]) => [flag, `${name}=${value}`]);
 
-/** What a host accepts besides plain JSON: nothing. Most accept no byte order mark either. */
+/** For hosts that read only plain JSON. Most of them accept no byte order mark either. */
 const JSON_ALONE = { comments: false, trailingCommas: false } as const;
 const WITH_COMMENTS = { comments: true, trailingCommas: false } as const;
 
@@ -70,7 +70,7 @@ export const HOSTS: Readonly<Record<string, Host>> = {
       more: { type: "stdio" },
       asks: true,
     }),
-    trust: "VS Code asks whether you trust the server when it first starts it, and starts none in Restricted Mode.",
+    trust: "VS Code asks whether you trust the server at its first start, and starts no server in Restricted Mode.",
   },
   cursor: {
     title: "Cursor",
@@ -109,7 +109,7 @@ export const HOSTS: Readonly<Record<string, Host>> = {
       },
     },
     trust:
-      "Gemini CLI starts no server in a folder that it does not trust: it asks when you first start it in one, and " +
+      "Gemini CLI starts no server in a folder that it does not trust: it asks when you first start it there, and " +
       "`gemini mcp list` says Disabled until then.",
   },
 };

@@ -162,7 +162,7 @@ async function hostOf(given: string | undefined, input: SettingsInput): Promise<
   throw new SettingsError(`setup needs a host. The hosts are ${all.join(", ")}; ${here}`);
 }
 
-/** Shows the change, asks, and writes the file. Undefined, to repeat this, if another program has changed it. */
+/** Shows the change, asks, and writes the file. Undefined if another program has changed the file: call it again. */
 async function change(task: Task, person: Person): Promise<number | undefined> {
   const { host, file, entry, input } = task;
   const bytes = await bytesOf(file);
@@ -301,7 +301,7 @@ function missing(host: Host, file: string, referred: readonly string[], { enviro
   const absent = referred.filter((variable) => (environment[variable] ?? "").trim() === "");
   const sentence = WHERE_KEYS_COME_FROM[host.keysFrom](keys, host.title, file);
   if (host.keysFrom !== "environment" || absent.length === 0) return sentence;
-  return `${sentence} Not set here: ${absent.join(" and ")}. Until it is set there, every call reports that it is missing.`;
+  return `${sentence} Not set in this terminal: ${absent.join(" and ")}. Calls report each key that ${host.title} lacks.`;
 }
 
 const WHERE_KEYS_COME_FROM = {
@@ -310,7 +310,7 @@ const WHERE_KEYS_COME_FROM = {
   file: (keys, host, file) => `Now write ${keys} into ${file}: ${host} reads keys from this file.`,
 } as const satisfies Record<Host["keysFrom"], (keys: string, host: string, file: string) => string>;
 
-/** Returns a first question to the agent. A live service cannot list its targetings, so that needs an ID. */
+/** Returns a first question to the agent. A live service cannot list targetings, so its question contains an ID. */
 function firstQuestion(env: Fields, references: readonly string[]): readonly string[] {
   const isLive = (address: string, key: string): boolean =>
     isFilledIn(env[address]) && (isFilledIn(env[key]) || references.includes(key));
@@ -321,10 +321,10 @@ function firstQuestion(env: Fields, references: readonly string[]): readonly str
     return ['Then ask: "Which events can I send, and what does a purchase need?"'];
   }
   if (isFilledIn(env.TARGETING_MCP_SANDBOX_URL) || isFilledIn(env.TARGETING_MCP_MODE)) {
-    return ['It uses a sandbox. Then ask: "Create a targeting News with the options Sports and Weather."'];
+    return ['The server uses a sandbox. Then ask: "Create a targeting News with the options Sports and Weather."'];
   }
   return [
-    "You can try it now: it uses a sandbox with the data of a small shop. For the real service, run " +
+    "You can try the server now: it uses a sandbox with the data of a small shop. For the real service, run " +
       "this command again with --targeting-api-url and --event-api-url.",
     'Then ask: "Which targetings are there, and what is in them?"',
   ];

@@ -240,16 +240,14 @@ describe("what is told at the end", () => {
 
   test("nothing set: nothing is missing to try it, and what to ask", async () => {
     const { said } = await setup({ host: "gemini", agreed: true });
-    expect(said).toContain("You can try it now: it uses a sandbox with the data of a small shop");
+    expect(said).toContain("You can try the server now: it uses a sandbox with the data of a small shop");
     expect(said).toContain('Then ask: "Which targetings are there, and what is in them?"');
     expect(said).toContain("starts no server in a folder that it does not trust");
   });
 
   test("an address whose key is nowhere: what is missing, and where", async () => {
     const { said } = await setup({ host: "cursor", environment: ADDRESS, agreed: true });
-    expect(said).toContain(
-      "Not set here: TARGETING_API_KEY. Until it is set there, every call reports that it is missing.",
-    );
+    expect(said).toContain("Not set in this terminal: TARGETING_API_KEY. Calls report each key that Cursor lacks.");
     expect(said).toContain('Then ask: "What is in the targeting 01…?"');
     const given = await setup({ host: "cursor", environment: { ...ADDRESSES, ...KEYS }, agreed: true });
     expect(given.said).not.toContain("Missing");
