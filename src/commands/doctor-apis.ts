@@ -142,7 +142,7 @@ async function outcomeOf(probe: Probe): Promise<ProbeOutcome> {
 
 function failureReason({ reason, statusCode }: NotSentError | AmbiguousError): string {
   const isSuccess = statusCode !== undefined && statusCode < 300;
-  return isSuccess ? `answers with status ${statusCode}, and ${reason.replace(/^its answer/, "what it says")}` : reason;
+  return isSuccess ? `answers with status ${statusCode}, and ${reason}` : reason;
 }
 
 /** A rate limit does not show whether the key is valid. A refusal because of another write does. */

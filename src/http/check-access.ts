@@ -83,8 +83,10 @@ export function projectsWithoutApprover(
       `nobody can approve deletions over HTTP${named.length > 0 ? ` (${named.join(", ")})` : ""}: ` +
       `TARGETING_MCP_CONFIRM is strict${page === "off" ? ", and TARGETING_MCP_PAGE is off" : ""}`,
     remedy:
-      'Add "approves": true to an entry of TARGETING_MCP_ACCESS_FILE for the project (docs/guides/run-for-a-team.md), or set ' +
-      "TARGETING_MCP_CONFIRM=ask.",
+      page === "off"
+        ? "Remove TARGETING_MCP_PAGE=off, or set TARGETING_MCP_CONFIRM=ask."
+        : 'Add "approves": true to an entry of TARGETING_MCP_ACCESS_FILE for the project ' +
+          "(docs/guides/run-for-a-team.md), or set TARGETING_MCP_CONFIRM=ask.",
   };
 }
 
