@@ -92,6 +92,24 @@ export function backendContract(name: string, make: (clock?: Clock) => Promise<r
       expect(await textOf(others.parts.read(runId, "removed")())).toBe("gone");
     });
 
+    test("has parts that are read whole or not at all, although they are replaced meanwhile", async () => {
+      const [{ runs }, { runs: others }] = await make();
+      const { runId } = await created(runs);
+      const large = Array.from({ length: 40 }, () => "x".repeat(100_000));
+      await runs.parts.keep(runId, "input", pieces(...large));
+      let read = 0;
+      const readWhole = async (): Promise<void> => {
+        for await (const piece of others.parts.read(runId, "input")()) {
+          if (read === 0) await runs.parts.keep(runId, "input", pieces("short"));
+          read += piece.length;
+        }
+      };
+      const error = await readWhole().then(() => undefined, String);
+      expect(error ?? read).toEqual(
+        error === undefined ? 4_000_000 : expect.stringContaining("changed while it was read"),
+      );
+    });
+
     test("is counted with its content and what it would do, until it is discarded", async () => {
       const [{ runs }, { runs: others }] = await make();
       const { runId, fingerprint, caller } = await created(runs);

@@ -18,6 +18,7 @@ import {
   type RunQuery,
   type RunRecord,
   type RunStore,
+  RunStoreError,
   runRecord,
   type StopStore,
   type StoredRun,
@@ -329,19 +330,25 @@ async function keepPart(database: Database, runId: string, name: string, pieces:
   );
 }
 
+/** SQL that reads some pieces of a part's version, or of its current version. Every row has the current version. */
+const PIECES = `
+  select part.version, piece.bytes from targeting_mcp.part
+  left join targeting_mcp.piece on piece.run = part.run and piece.version = coalesce($3, part.version) and piece.n >= $4
+  where part.run = $1 and part.name = $2 order by piece.n limit $5`;
+
+/** Reads a part. Throws a RunStoreError if the part is replaced or removed meanwhile: its old pieces are then gone. */
 function partOf(database: Database, runId: string, name: string): ByteSource {
   return async function* () {
-    const [now] = await database.rows<{ version: string }>(
-      "select version from targeting_mcp.part where run = $1 and name = $2",
-      [runId, name],
-    );
-    if (now === undefined) return;
+    let version: string | undefined;
     for (let from = 0; ; from += PIECES_AT_ONCE) {
-      const rows = await database.rows<{ bytes: Buffer }>(
-        "select bytes from targeting_mcp.piece where run = $1 and version = $2 and n >= $3 order by n limit $4",
-        [runId, now.version, from, PIECES_AT_ONCE],
-      );
-      for (const { bytes } of rows) yield bytes;
+      const about = [runId, name, version ?? null, from, PIECES_AT_ONCE];
+      const rows = await database.rows<{ version: string; bytes: Buffer | null }>(PIECES, about);
+      const now = rows[0]?.version;
+      if (version !== undefined && now !== version) {
+        throw new RunStoreError(`run ${runId} changed while it was read`, "Make the call again.");
+      }
+      version = now;
+      for (const { bytes } of rows) if (bytes !== null) yield bytes;
       if (rows.length < PIECES_AT_ONCE) return;
     }
   };
