@@ -231,7 +231,7 @@ function staysWords(losses: readonly Loss[]): string {
 }
 
 function deletedEnd(deleted: readonly Loss[]): string {
-  // An undo cannot restore objects whose names it cannot use (management-api 8.3).
+  // Undo cannot restore objects whose names break the rules (management-api 8.3).
   const lost = deleted.filter(({ name }) => nameProblem(name) !== undefined).length;
   const refused = `the service does not accept ${lost === 1 ? "its name" : "their names"}`;
   const all = deleted.length === 1 ? "it" : "them";

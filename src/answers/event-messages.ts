@@ -273,7 +273,7 @@ export function repeatedEventWords(repeat: "attached" | "resumed" | "resent", is
       return `an identical call was interrupted before ${isOne ? "its event was" : "its events were"} sent; its run was resumed`;
     case "resent":
       return isOne
-        ? "an identical call lost its answer; its run was resumed and the event was sent again"
-        : "an identical call lost answers; its run was resumed and the events without a result were sent again";
+        ? "the result of an identical call was unknown; its run was resumed and sent the event again"
+        : "an identical call had unknown results; its run was resumed and sent those events again";
   }
 }

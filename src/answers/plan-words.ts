@@ -172,8 +172,8 @@ export function limitLine({ limit, of, there, wanted, fits }: ExceededLimit): st
     const enough = limit.endsWith("_PERCENT") ? Math.ceil((100 * wanted) / there) : wanted;
     return (
       `${limit} allows ${count(fits)} ${of} of ${count(there)}, and the plan has ${count(wanted)}; ` +
-      `${fits > 0 ? `plan at most ${count(fits)} of them at a time, or ` : ""}a person sets ${limit} to ${count(enough)} or ` +
-      "more in this server's settings, and restarts the server"
+      `${fits > 0 ? `plan at most ${count(fits)} of them at a time, or ` : ""}ask a person to set ${limit} to ${count(enough)} or ` +
+      "more in this server's settings and restart it"
     );
   }
   return `${limit} (${quoteUntrusted(of)}): it has ${count(there)}, would have ${count(wanted)}, and ${count(fits)} fit`;

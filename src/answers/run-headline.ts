@@ -324,7 +324,7 @@ export function nearNote({ nearIds }: Pick<ReportedRun, "nearIds">): readonly st
   ];
 }
 
-/** Returns a note about options that are in another group than the call names: adding options does not move them. */
+/** Returns a note about options that are not in the group given for them: adding options does not move them. */
 export function elsewhereNote({ elsewhere }: Pick<ReportedRun, "elsewhere">): readonly string[] {
   if (elsewhere === undefined) return [];
   const { count } = elsewhere;

@@ -283,8 +283,8 @@ const UPDATES_NOT_SUPPORTED: readonly { readonly fields: readonly string[]; read
         "the option cannot be moved: the target is not a top-level option group (API document 7.4, case 4), or the option " +
         "is the last sub-option of a group without Context IDs of its own (case 6)",
       remedy: texts(
-        "Look at the target with get_option. If it is a top-level group, first give the old group Context IDs or another sub-option.",
-        "Look at the target in the web console. If it is a top-level group, first give the old group Context IDs or another sub-option.",
+        "Look at the target with get_option. If it is a top-level group, first add a Context ID or sub-option to the option's group.",
+        "Look at the target in the web console. If it is a top-level group, first add a Context ID or sub-option to the option's group.",
       ),
     },
   },
@@ -302,8 +302,8 @@ const UPDATES_NOT_SUPPORTED: readonly { readonly fields: readonly string[]; read
         "the option cannot be moved: the target is not a top-level option group (API document 7.4, case 4), the option is a group itself (case 5), " +
         "or the last sub-option of a group without Context IDs of its own (case 6)",
       remedy: texts(
-        "Look at the option and the target with get_option. If the option is a last sub-option, first give the old group Context IDs or another sub-option.",
-        "Look at the option and the target in the web console. If the option is a last sub-option, first give the old group Context IDs or another sub-option.",
+        "Look at the option and the target with get_option. If the option is a last sub-option, first add a Context ID or sub-option to the option's group.",
+        "Look at the option and the target in the web console. If the option is a last sub-option, first add a Context ID or sub-option to the option's group.",
       ),
     },
   },

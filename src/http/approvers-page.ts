@@ -112,7 +112,7 @@ function projectSandboxes() {
   const known = new WeakMap<object, ReturnType<typeof findOnce>>();
   return async (services: ToolServices) => {
     const { testBench, environment, apiUrl } = services;
-    // A sandbox at its own address may have data of other projects, so the page does not show it.
+    // A sandbox given by its URL may have data of other projects, so the page does not show it.
     if (testBench === undefined || environment !== "sandbox" || URL.canParse(apiUrl)) return undefined;
     const finder = known.get(testBench) ?? findOnce(() => findPageSandbox(services, "reads"));
     known.set(testBench, finder);

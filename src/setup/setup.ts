@@ -259,7 +259,7 @@ export interface Task {
   readonly found: boolean;
 }
 
-/** Returns the next steps: what is missing, a check, and a first question. `keys`: just written to the file. */
+/** Returns the next steps, with a first question to ask. `keys`: the secrets just written to the file. */
 export async function nextSteps(
   { host, file, entry, input, found }: Task,
   fields: Fields,

@@ -6,7 +6,7 @@ import { type Message, PATHS, TOKEN_HEADER, type ViewName } from "./wire.ts";
 // Shows the views of a sandbox on the web page of another server. That server passes the requests for them on to the
 // page of the sandbox.
 
-/** What the page may do in the sandbox: everything if the sandbox is on this machine, otherwise only read. */
+/** The user of this machine may do everything in the sandbox (`all`), approvers may only read (`reads`). */
 export type SandboxRights = "all" | "reads";
 
 export interface PageSandbox {

@@ -116,7 +116,7 @@ test("a plan over a limit says what a person can do, and nothing of what is not 
     /^The plan for "Shop" \(\w+\) cannot be applied: it has 20 changed options, and TARGETING_MCP_MAX_CHANGE_PERCENT allows 6 of 20; nothing was sent/,
   );
   expect(textOf(given)).toContain(
-    "plan at most 6 of them at a time, or a person sets TARGETING_MCP_MAX_CHANGE_PERCENT to 100 or more in this server's settings",
+    "plan at most 6 of them at a time, or ask a person to set TARGETING_MCP_MAX_CHANGE_PERCENT to 100 or more in this server's settings",
   );
   expect(stepsOf(given)).toBe("[]");
 });

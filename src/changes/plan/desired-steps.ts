@@ -283,8 +283,8 @@ function contextsOf({ add, remove }: UpdateItem, known: KnownOption | undefined)
 }
 
 /**
- * Returns the object under which an update is reported. A group that no item describes is reported under an item that
- * moves an option out of it or into it.
+ * Returns the position of the object under which an update is reported. A group without an item is reported under an
+ * item whose option leaves or enters it.
  */
 function objectOf(
   { itemOf, changes, groupOf, first }: StepContext,

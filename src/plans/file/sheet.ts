@@ -220,7 +220,7 @@ class Rows {
     if (one.atLeast !== other.atLeast) {
       problems.add(
         further,
-        `the rows of one option mix Set with Add or Remove (line ${first.line})`,
+        `rows of the option on line ${first.line} mix Set with Add or Remove`,
         "Write Set in all of them, or in none.",
         [first.line, further.line],
       );
