@@ -199,10 +199,6 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
         : `the option would hold at least ${many(detail.count, "Context ID")}; at most ${number(detail.limit)} are allowed`,
     remedy: "Spread the Context IDs over several options.",
   }),
-  ITEM_TOO_LARGE: {
-    message: "the item is too large, even if it is sent alone",
-    remedy: "Give the item fewer Context IDs or sub-options.",
-  },
   EMPTY_GROUP: {
     message: "the option group would have neither sub-options nor Context IDs of its own (API document 7.4, case 1)",
     remedy: "Give the group Context IDs, or a valid sub-option.",
@@ -328,7 +324,7 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
           remedy: 'Write ["a", "b"], or separate Context IDs by |.',
         },
   otherTargeting: ({ value }) => ({
-    message: `the row belongs to another targeting, ${quotedCell(value)}`,
+    message: `the row is for ${quotedCell(value)}, another targeting than that of the call`,
     remedy: texts(
       "A call can change only one targeting. Send the rows of the other targeting in a call of their own.",
       "Move the rows of the other targeting into a sheet of their own.",

@@ -95,8 +95,8 @@ function resultWords(run: ReportedRun): string {
     return `${all}: ${rest.join(", ")}`;
   }
   const isAll = counts.items > 1 && rest.length === 1 ? "all " : "";
-  // "No option was changed" would be wrong if some results are unknown, or if options of new targetings are counted as
-  // well.
+  // "No option was changed" would be wrong if results are unknown, if some options were found deleted, or if options of
+  // new targetings are counted.
   const isNone = counts.unknown === 0 && !did?.gone && (newOptions?.items ?? 0) === 0;
   const none = isNone ? `No ${work.noun} was ${work.done.toLowerCase()}` : all;
   return `${none}${whereWords(run)}: ${isAll}${rest.join(", ")}`;

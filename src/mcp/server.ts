@@ -236,14 +236,14 @@ function limitsOf(hidden: ReadonlyMap<string, Hidden>): readonly string[] {
     ...[...off].map((toolset) => `The toolset ${toolset} is switched off (TARGETING_MCP_TOOLSETS).`),
     ...[...missing]
       .filter((toolset) => toolset !== "either")
-      .map((toolset) => `Tools for ${toolset} are missing: ${ADDRESSES[toolset]} are not set.`),
+      .map((toolset) => `There are no tools for ${toolset}: ${ADDRESSES[toolset]} is missing.`),
   ];
 }
 
 const ADDRESSES = {
-  targeting: "TARGETING_API_URL and TARGETING_API_KEY",
-  events: "EVENT_API_URL and EVENT_APP_KEY",
-  either: "the addresses of the APIs",
+  targeting: "TARGETING_API_URL or TARGETING_API_KEY",
+  events: "EVENT_API_URL or EVENT_APP_KEY",
+  either: "the address or key of each API",
 } as const;
 
 function hiddenFailure(tool: string, { why, toolset }: Hidden): Failure {
@@ -252,8 +252,8 @@ function hiddenFailure(tool: string, { why, toolset }: Hidden): Failure {
     readOnly: ["this server only reads: TARGETING_MCP_READ_ONLY is set, or the caller's token is read-only", onlyThey],
     toolset: [`TARGETING_MCP_TOOLSETS excludes the toolset ${toolset}`, onlyThey],
     notConfigured: [
-      `${ADDRESSES[toolset]} are not set`,
-      "Tell the person to set them where this server is started, and to restart it.",
+      `${ADDRESSES[toolset]} is missing`,
+      "Tell the person to set it where this server is started, or to send the key with the requests.",
     ],
     noSandbox: [
       "no sandbox is configured",

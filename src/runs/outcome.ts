@@ -86,7 +86,7 @@ export type Outcome = "succeeded" | "alreadyDone" | "skipped" | "failed" | "notA
 
 export type Standing = Outcome | "pending";
 
-/** Why an object did not succeed. The folder `answers/` turns it into sentences. */
+/** Why an object did not succeed or a run stopped. `answers/` has the sentences. */
 export type Reason = Readonly<z.infer<typeof reason>>;
 
 export interface OptionPosition {
@@ -167,7 +167,6 @@ export const OWN_CODES = {
   NOT_EMPTY: "the option holds Context IDs or sub-options, and only empty ones should be deleted",
   EXISTS: "an option with this name exists, and existing ones should be skipped",
   TOO_MANY_CONTEXT_IDS: "the option would hold more Context IDs than an option may",
-  ITEM_TOO_LARGE: "the item alone is too large for a request",
   EMPTY_GROUP: "the option group would have neither sub-options nor Context IDs",
   PLAN_STALE: "the object has changed since the plan was made, and the change affects the plan",
   NO_FREE_PLACE: "in every order, the changes would for a moment exceed the limit of options of the targeting",

@@ -43,7 +43,7 @@ export const applyPlan = {
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** Returns the run that stores a plan or a dry run. Throws a ToolError if the run with this ID stores neither. */
+/** Returns the run of a plan or dry run. Throws a ToolError for any other run, and for a dry run of events. */
 export async function plannedRun(runId: string, context: ToolContext): Promise<ChangeRun> {
   const run = await ownRun(runId, context);
   if (isChangeRun(run) && (run.header.call.tool === "apply_plan" || run.header.dryRun)) return run;

@@ -8,7 +8,7 @@ export function onResponseClosed(outgoing: ServerResponse, give: () => void): vo
   else outgoing.once("close", give);
 }
 
-/** Thrown if the server already handles as many callers as it accepts. The client should try again later. */
+/** Thrown if all places for further pairs of API keys are in use. The client should try again later. */
 export class TooBusyError extends Error {}
 
 /** Returns a JSON-RPC error with an HTTP status, for requests that are refused before an MCP server handles them. */

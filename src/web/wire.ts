@@ -245,7 +245,7 @@ export interface ChangeList {
 export interface ChangeRow {
   readonly isHead?: true | undefined;
   readonly kind: keyof ChangeCounts;
-  /** The group of the object after the change. Null: top level. Absent: unknown, or the object is a targeting. */
+  /** Its group after the change, or before a deletion. Null: top level. Absent: unknown, or it is a targeting. */
   readonly group?: string | null | undefined;
   readonly before?: ChangeSide | undefined;
   readonly after?: ChangeSide | undefined;

@@ -34,8 +34,7 @@ export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker
     const inTree = created.weight.groupItems > 0;
     return { changes, steps: [maker.deleteOption({ id }, inTree, { objects, undoes: reason })] };
   }
-  // Only changes of Context IDs are reversed, because the values before a move, a rename or a setting are not known
-  // here.
+  // Of other changes, only those of Context IDs are reversed: the earlier group, name or setting is not known here.
   if (done.some((one) => changesMoreThan("contexts", one))) return partly(step, reason);
   const steps: Step[] = [];
   for (const earlier of done.reverse()) {

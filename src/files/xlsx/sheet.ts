@@ -244,7 +244,7 @@ class RowReader {
   }
 
   /**
-   * Returns a date as the cell shows it. Some workbooks ("strict") store dates as text, such as 2026-03-04T12:30:00.
+   * Returns a date stored as text, such as 2026-03-04T12:30:00 ("strict" workbooks), as the cell shows it.
    */
   #shownDate(value: string): string {
     const days =

@@ -126,8 +126,8 @@ class Rows {
     const key = option._id ?? (this.#oneARow ? option.name : undefined);
     const before = key === undefined ? undefined : this.#known.get(key);
     const first = before === undefined ? undefined : options[before];
-    // Several rows can be about one option. In a sheet with one Context ID in each row, these are all rows with its ID
-    // or name. In other sheets, they have its ID, its name and Context IDs. Any other row that repeats an ID is
+    // Several rows can be about one option: in a sheet with one Context ID in each row, all with its ID or (without
+    // IDs) its name. In other sheets, they have its ID, name and Context IDs. Any other row that repeats an ID is
     // reported as a problem later.
     const continues = this.#oneARow || (option.contexts !== undefined && option.name === first?.name);
     if (before !== undefined && first !== undefined && continues) {

@@ -104,7 +104,10 @@ function reportStarted(
   notes: readonly string[] = [],
 ): Promise<ToolAnswer> {
   if (run === undefined || !isWithdrawn(run.state)) return reportRun(run, context, [], { notes });
-  if (run.state.stopped?.reason?.code === "NOT_DECIDED") throw expired();
+  const code = run.state.stopped?.reason?.code;
+  if (code === "NOT_DECIDED") throw expired();
+  // The report says where the person declined.
+  if (code === "DECLINED") return reportRun(run, context, [], { notes });
   throw new ToolError(
     "this run was cancelled before it was started, so its confirmation is no longer valid; nothing was done",
     "To do it anyway, make the call again without confirmation.",
