@@ -73,7 +73,7 @@ test("an unknown argument is refused by its name alone, and so are the others th
 test("a file for delete_options is answered with the way to delete by a file", async () => {
   const call = await start();
   expect(await call("delete_options", { file: "old.csv" })).toContain(
-    "plan_targeting with Remove in the column Action",
+    "plan_targeting. Rows need the Option ID, and Remove in the column Action",
   );
   expect(await call("delete_options", { other: 1 })).not.toContain("plan_targeting");
 });
