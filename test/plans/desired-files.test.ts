@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { writtenSheet } from "../../src/files/save-file.ts";
 import { readDesired } from "../../src/plans/file/read-desired.ts";
 
 const A = "01J0000000000000000000000A";
@@ -143,6 +144,75 @@ test("contextsFile: one Context ID a line, beside the file", async () => {
   expect(await options("csv", "name,contextsFile\nOne,lists/christmas.txt\n", folder)).toMatchObject([
     { contexts: exactly("a", "b") },
   ]);
+});
+
+/** Returns a folder with the files `a.txt` (a1, a2) and `b.txt` (b1). */
+function folderOfLists(): string {
+  const folder = mkdtempSync(join(tmpdir(), "desired-"));
+  writeFileSync(join(folder, "a.txt"), "a1\na2\n");
+  writeFileSync(join(folder, "b.txt"), "b1\n");
+  return folder;
+}
+
+test.each([
+  ["name,contextId,contextsFile\nOne,a,\nOne,,a.txt\nTwo,b,\n", ["a", "a1", "a2"]],
+  ["name,contextId,contextsFile\nOne,,a.txt\nOne,a,\nOne,,b.txt\nTwo,b,\n", ["a", "a1", "a2", "b1"]],
+  [`_id,name,contexts,contextsFile\n${A},One,a,\n${A},One,,a.txt\n,Two,b,\n`, ["a", "a1", "a2"]],
+])("contextsFile in one of several rows of an option adds to their Context IDs: %j", async (text, ids) => {
+  expect(await options("csv", text, folderOfLists())).toMatchObject([
+    { name: "One", contexts: exactly(...ids) },
+    { name: "Two", contexts: exactly("b") },
+  ]);
+});
+
+const removing = (...ids: string[]) => ({ ids: [], atLeast: true, remove: ids });
+
+test("contextsFile: its Context IDs are set, added or removed as the row says", async () => {
+  const folder = folderOfLists();
+  const wished = [
+    { contexts: removing("a1", "a2") },
+    { contexts: { ids: ["a1", "a2"], atLeast: true } },
+    { contexts: exactly("a1", "a2") },
+    { contexts: exactly("a1", "a2") },
+  ];
+  const rows = ["Remove", "Add", "Set", ""];
+  const sheet = `name,contextsFile,op\n${rows.map((op, at) => `Option ${at},a.txt,${op}\n`).join("")}`;
+  expect(await options("csv", sheet, folder)).toMatchObject(wished);
+  const lines = rows.map((op, at) => ({ name: `Option ${at}`, contextsFile: "a.txt", ...(op !== "" && { op }) }));
+  expect(await options("ndjson", lines.map((line) => JSON.stringify(line)).join("\n"), folder)).toMatchObject(wished);
+  const cells = async function* () {
+    yield { cells: ["Option", "contextsFile", "Context Action"] };
+    yield* rows.map((op, at) => ({ cells: [`Option ${at}`, "a.txt", op] }));
+  };
+  const pieces: Uint8Array[] = [];
+  for await (const piece of writtenSheet({ name: "Options", above: 0, rows: cells() }, { format: "xlsx" })) {
+    pieces.push(Buffer.from(piece));
+  }
+  const bytes = Buffer.concat(pieces);
+  const { desired, problems } = await readDesired({ bytes, format: "xlsx", folder });
+  expect([desired.options, problems]).toMatchObject([wished, []]);
+});
+
+test("contextsFile: rows of one option add and remove, but do not mix Set with Add or Remove", async () => {
+  const folder = folderOfLists();
+  const head = "name,contextId,contextsFile,op\n";
+  expect(await options("csv", `${head}One,a,,Add\nOne,,b.txt,Remove\nOne,,a.txt,Add\n`, folder)).toMatchObject([
+    { contexts: { ids: ["a", "a1", "a2"], atLeast: true, remove: ["b1"] } },
+  ]);
+  const { problems } = await read("csv", `${head}One,a,,\nOne,,a.txt,Remove\n`, folder);
+  expect(problems).toMatchObject([{ line: 3, lines: [2, 3], message: expect.stringContaining("mix Set with Add") }]);
+});
+
+test.each([
+  [
+    "csv",
+    "name,contextsFile,op\nOne,a.txt,Drop\n",
+    { line: 2, column: 11, message: /Context Action "Drop" is not known/ },
+  ],
+  ["ndjson", '{"name":"One","contextsFile":"a.txt","op":"drop"}', { line: 1, column: 38, message: /op "drop" is not/ }],
+] as const)("contextsFile with an unknown action is a problem: %s", async (format, text, { message, ...spot }) => {
+  const { problems } = await read(format, text, folderOfLists());
+  expect(problems).toEqual([expect.objectContaining({ ...spot, message: expect.stringMatching(message) })]);
 });
 
 test.each([

@@ -23,7 +23,7 @@ import {
 } from "./desired.ts";
 import { jsonNodes, readNdjson } from "./json-nodes.ts";
 import { desiredRows, type ReadSheet, readSheet } from "./sheet.ts";
-import { addContextId, type Drafts, type NamedFile, readTree } from "./tree.ts";
+import { addContextId, type Drafts, joinedWishes, type NamedFile, readTree, wishFor } from "./tree.ts";
 
 export type DesiredFormat = "yaml" | "json" | "csv" | "ndjson";
 
@@ -287,7 +287,8 @@ async function readContextsFiles(beside: BesideFile, drafts: Drafts): Promise<vo
       addContextId(ids, id, file.spot, problems, ` (line ${line} of ${quoted(file.path)})`);
     }
     const option = options[file.row];
-    if (option !== undefined) options[file.row] = { ...option, contexts: { ids: [...ids], atLeast: false } };
+    if (option?.contexts === undefined) continue;
+    options[file.row] = { ...option, contexts: joinedWishes(option.contexts, wishFor([...ids], file.action)) };
   }
 }
 

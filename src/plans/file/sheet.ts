@@ -17,7 +17,19 @@ import {
   type Suspect,
   spotOf,
 } from "./desired.ts";
-import { addContextId, CONTEXT_FIELDS, type Drafts, idIn, MAX_NODES, nameIn, tooMany } from "./tree.ts";
+import {
+  addContextId,
+  CONTEXT_FIELDS,
+  type ContextAction,
+  type Drafts,
+  idIn,
+  joinedWishes,
+  MAX_NODES,
+  type NamedFile,
+  nameIn,
+  tooMany,
+  wishFor,
+} from "./tree.ts";
 
 /** The columns of a desired state, which may be in any order. */
 export const desiredRows: ValidColumns = {
@@ -65,6 +77,13 @@ interface Cell extends Spot {
   readonly isText: boolean;
 }
 
+/** The Context IDs of a row: what to do with them, and the file that contains them, if there is one. */
+interface SheetContexts {
+  readonly wish?: ContextsWish;
+  readonly spot: Spot;
+  readonly file?: Omit<NamedFile, "row">;
+}
+
 const KEEP: ParentWish = { kind: "keep" };
 const TOP: ParentWish = { kind: "top" };
 
@@ -102,7 +121,7 @@ class Rows {
   }
 
   add(row: SheetRow): void {
-    const { options, problems } = this.#drafts;
+    const { options, files, problems } = this.#drafts;
     const { cells } = row;
     const columns = this.#header.cells.length;
     const beyond = cells.findIndex((cell, at) => at >= columns && cell !== "");
@@ -122,7 +141,17 @@ class Rows {
         : { text: detached(text), isText: row.asText?.has(position) === true, ...spotIn(row, position) };
     };
     this.#noteTargeting(at("targeting"));
-    const option = this.#option(at, spotIn(row, 0));
+    const contexts = this.#contexts(at);
+    const option = this.#option(at, contexts, spotIn(row, 0));
+    const index = this.#indexOf(option);
+    const first = options[index];
+    options[index] = first === undefined ? option : this.#merged(first, option);
+    if (contexts?.file !== undefined) files.push({ ...contexts.file, row: index });
+  }
+
+  /** Returns the index of the earlier option that a row continues, or otherwise the index for a new option. */
+  #indexOf(option: DesiredOption): number {
+    const { options } = this.#drafts;
     const key = option._id ?? (this.#oneARow ? option.name : undefined);
     const before = key === undefined ? undefined : this.#known.get(key);
     const first = before === undefined ? undefined : options[before];
@@ -130,12 +159,9 @@ class Rows {
     // IDs) its name. In other sheets, they have its ID, name and Context IDs. Any other row that repeats an ID is
     // reported as a problem later.
     const continues = this.#oneARow || (option.contexts !== undefined && option.name === first?.name);
-    if (before !== undefined && first !== undefined && continues) {
-      options[before] = this.#merged(first, option);
-      return;
-    }
+    if (before !== undefined && continues) return before;
     if (key !== undefined) this.#known.set(key, options.length);
-    options.push(option);
+    return options.length;
   }
 
   #noteTargeting(cell: Cell | undefined): void {
@@ -152,14 +178,13 @@ class Rows {
     );
   }
 
-  #option(at: (column: string) => Cell | undefined, spot: Spot): DesiredOption {
+  #option(at: (column: string) => Cell | undefined, contexts: SheetContexts | undefined, spot: Spot): DesiredOption {
     const { problems } = this.#drafts;
     const id = at("_id");
     const name = at("name");
     const parent = at("parentName");
     const type = at("type");
     const expose = at("exposeChildren");
-    const contexts = this.#contexts(at);
     if (id === undefined && name === undefined) {
       problems.add(spot, "a row has neither _id nor name", "Give its name, or the _id that export wrote.");
     }
@@ -225,14 +250,7 @@ class Rows {
         [first.line, further.line],
       );
     }
-    const remove = [...(one.remove ?? []), ...(other.remove ?? [])];
-    const ids = [...new Set([...one.ids, ...other.ids])];
-    const cells = [...(one.split?.cells ?? []), ...(other.split?.cells ?? [])];
-    // If rows of one option both add and remove Context IDs, it is unknown which of the split cells are removed. So
-    // none are joined again.
-    const isOne = remove.length === 0 || ids.length === 0;
-    const split = isOne && cells.length > 0 && { split: { cells, separator: this.#separator } };
-    return { ...first, contexts: { ids, atLeast: one.atLeast, ...(remove.length > 0 && { remove }), ...split } };
+    return { ...first, contexts: joinedWishes(one, other) };
   }
 
   #id(cell: Cell): string | undefined {
@@ -285,10 +303,8 @@ class Rows {
     return true;
   }
 
-  #contexts(
-    at: (column: string) => Cell | undefined,
-  ): { readonly wish?: ContextsWish; readonly spot: Spot } | undefined {
-    const { problems, files, options } = this.#drafts;
+  #contexts(at: (column: string) => Cell | undefined): SheetContexts | undefined {
+    const { problems } = this.#drafts;
     const [cell, second] = [...CONTEXT_FIELDS, "contextId"].flatMap((field) => at(field) ?? []);
     if (cell === undefined) return undefined;
     const spot = spotOf(cell);
@@ -301,10 +317,9 @@ class Rows {
       );
       return { spot };
     }
-    const isFile = at("contextsFile") !== undefined;
-    if (isFile) {
-      files.push({ path: cell.text, spot, row: options.length });
-      return { spot };
+    const action = this.#contextAction(at("op"));
+    if (at("contextsFile") !== undefined) {
+      return { wish: wishFor([], action), spot, file: { path: cell.text, spot, action } };
     }
     const isOne = this.#isOne && at("contextId") !== undefined;
     const texts = this.#texts(cell, isOne);
@@ -315,19 +330,22 @@ class Rows {
       addContextId(ids, text, cell, problems);
     }
     this.contextIds += texts.length;
-    const op = at("op");
-    const said = op && contextActionIn(op.text);
-    if (op !== undefined && said === null) {
-      problems.add(
-        op,
-        `the Context Action ${quoted(op.text)} is not known`,
+    const isTakenApart = !isOne && texts.length > 1 && !cell.text.trim().startsWith("[");
+    const split = isTakenApart ? { split: { cells: [cell.text], separator: this.#separator } } : {};
+    const isAdded = at("contextsAtLeast") !== undefined && action !== "remove";
+    return { wish: { ...wishFor([...ids], isAdded ? "add" : action), ...split }, spot };
+  }
+
+  #contextAction(cell: Cell | undefined): ContextAction {
+    const action = cell && contextActionIn(cell.text);
+    if (cell !== undefined && action === null) {
+      this.#drafts.problems.add(
+        cell,
+        `the Context Action ${quoted(cell.text)} is not known`,
         "Write Set, Add or Remove, or leave the cell empty.",
       );
     }
-    const isTakenApart = !isOne && texts.length > 1 && !cell.text.trim().startsWith("[");
-    const split = isTakenApart ? { split: { cells: [cell.text], separator: this.#separator } } : {};
-    if (said === "remove") return { wish: { ids: [], atLeast: true, remove: [...ids], ...split }, spot };
-    return { wish: { ids: [...ids], atLeast: at("contextsAtLeast") !== undefined || said === "add", ...split }, spot };
+    return action ?? "set";
   }
 
   #texts(cell: Cell, isOne: boolean): readonly string[] | undefined {

@@ -195,11 +195,14 @@ function typeIn(text: string, spot: Spot, problems: Problems): "atomic" | "colle
   return problems.add(spot, `${quoted(text)} is not a type of an option`, "Write collection (a group) or atomic.");
 }
 
-/** A file with the Context IDs of a row. It is read after all rows. */
+export type ContextAction = "set" | "add" | "remove";
+
+/** A file with Context IDs of an option. It is read after all rows. `row`: the index of the option. */
 export interface NamedFile {
   readonly path: string;
   readonly spot: Spot;
   readonly row: number;
+  readonly action: ContextAction;
 }
 
 /** The options of a file as far as they were read, and the files of Context IDs that are still to be read. */
@@ -232,12 +235,11 @@ function textField(
 
 /** Reads an option and adds it to `drafts`. Returns its index. */
 export function addOption(fields: ReadonlyMap<string, Entry>, place: RowPlace, drafts: Drafts): number {
-  const { problems, options, files } = drafts;
+  const { problems, options } = drafts;
   const row = options.length;
   const id = textField(fields, "_id", problems);
   const name = textField(fields, "name", problems);
   const type = textField(fields, "type", problems);
-  const file = textField(fields, "contextsFile", problems);
   const expose = fields.get("exposeChildren");
   const [held, second] = CONTEXT_FIELDS.flatMap((field) => fields.get(field) ?? []);
   if (held !== undefined && second !== undefined) {
@@ -248,7 +250,6 @@ export function addOption(fields: ReadonlyMap<string, Entry>, place: RowPlace, d
       [held.line, second.line],
     );
   }
-  if (file !== undefined) files.push({ path: file.text, spot: file.spot, row });
   const option: DesiredOption = {
     ...spotOf(place.spot),
     _id: id && idIn(id.text, id.spot, problems),
@@ -256,7 +257,7 @@ export function addOption(fields: ReadonlyMap<string, Entry>, place: RowPlace, d
     parent: place.parent,
     type: (type && typeIn(type.text, type.spot, problems)) ?? (place.isGroup === true ? "collection" : undefined),
     exposeChildren: expose && truthIn(expose.value, expose, problems),
-    contexts: contextsOf(fields, problems),
+    contexts: contextsOf(fields, row, drafts),
     spots: {
       _id: id?.spot,
       name: name?.spot,
@@ -273,8 +274,31 @@ export function addOption(fields: ReadonlyMap<string, Entry>, place: RowPlace, d
   return row;
 }
 
+/** Returns what to do with Context IDs. For those in a file, `ids` is empty until the file is read. */
+export function wishFor(ids: readonly string[], action: ContextAction): ContextsWish {
+  if (action === "remove") return { ids: [], atLeast: true, remove: ids };
+  return { ids, atLeast: action === "add" };
+}
+
+/** Joins what two rows of one option do with its Context IDs. Both must set Context IDs, or neither. */
+export function joinedWishes(one: ContextsWish, other: ContextsWish): ContextsWish {
+  const remove = [...new Set([...(one.remove ?? []), ...(other.remove ?? [])])];
+  const ids = [...new Set([...one.ids, ...other.ids])];
+  const cells = [...(one.split?.cells ?? []), ...(other.split?.cells ?? [])];
+  const { separator } = one.split ?? other.split ?? {};
+  // If rows of one option both add and remove Context IDs, it is unknown which of the split cells are removed. So
+  // none are joined again.
+  const isOne = remove.length === 0 || ids.length === 0;
+  const split = isOne && separator !== undefined && { split: { cells, separator } };
+  return { ids, atLeast: one.atLeast, ...(remove.length > 0 && { remove }), ...split };
+}
+
 /** Reads the Context IDs of an option. The field `op` of NDJSON rows says whether they are set, added or removed. */
-function contextsOf(fields: ReadonlyMap<string, Entry>, problems: Problems): ContextsWish | undefined {
+function contextsOf(
+  fields: ReadonlyMap<string, Entry>,
+  row: number,
+  { problems, files }: Drafts,
+): ContextsWish | undefined {
   const op = textField(fields, "op", problems);
   const said = op && contextActionIn(op.text);
   if (op !== undefined && said === null) {
@@ -284,14 +308,17 @@ function contextsOf(fields: ReadonlyMap<string, Entry>, problems: Problems): Con
       'Write "set", "add" or "remove" as op, or leave op out.',
     );
   }
+  const action = said ?? "set";
   for (const field of ["contexts", "contextsAtLeast"] as const) {
     const entry = fields.get(field);
     const ids = entry && contextsIn(entry.value, entry, field, problems);
     if (ids === undefined) continue;
-    if (said === "remove") return { ids: [], atLeast: true, remove: ids };
-    return { ids, atLeast: field === "contextsAtLeast" || said === "add" };
+    return wishFor(ids, field === "contextsAtLeast" && said !== "remove" ? "add" : action);
   }
-  return undefined;
+  const file = textField(fields, "contextsFile", problems);
+  if (file === undefined) return undefined;
+  files.push({ path: file.text, spot: file.spot, row, action });
+  return wishFor([], action);
 }
 
 const ROOT_FIELDS = ["version", "targeting", "options"];
