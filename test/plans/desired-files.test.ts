@@ -291,3 +291,28 @@ test("a field that only sheets have is a problem that says what to do instead", 
     ],
   ]);
 });
+
+test.each([
+  ["ndjson", '{"name":"Hats","parent":"Season"}', "parent", "option", "Write the name of the group in parentName"],
+  [
+    "json",
+    '{"version":1,"options":[{"name":"Season","children":[{"name":"Hats","parentName":"Season"}]}]}',
+    "parentName",
+    "sub-option",
+    "Leave the field out: the sub-option belongs to the group whose children list it",
+  ],
+  [
+    "yaml",
+    "version: 1\noptions:\n  - name: Season\n    children:\n      - {name: Hats, parent: Season}\n",
+    "parent",
+    "sub-option",
+    "Leave the field out: the sub-option belongs to the group whose children list it",
+  ],
+] as const)("the group of an option in %s: what to write instead of a wrong field (%s)", async (...row) => {
+  const [format, text, field, what, advice] = row;
+  const { problems } = await read(format, text);
+  expect(problems).toMatchObject([
+    { message: `${JSON.stringify(field)} is not a field of ${what === "option" ? "an" : "a"} ${what}` },
+  ]);
+  expect(problems[0]?.remedy.split(". ")[0]).toBe(advice);
+});

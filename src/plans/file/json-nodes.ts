@@ -2,6 +2,7 @@ import { getLocation, type ParseErrorCode, visit } from "jsonc-parser";
 import { BYTE_ORDER_MARK } from "../../files/delimited.ts";
 import { type DesiredTargeting, type ParentWish, type Problems, spotOf, UnreadableFile } from "./desired.ts";
 import {
+  ADVICE_FOR_ROWS,
   addOption,
   CONTEXT_FIELDS,
   checkVersion,
@@ -129,7 +130,7 @@ export function readNdjson(text: string, drafts: Drafts): DesiredTargeting | und
 }
 
 function readRow(node: MapNode, drafts: Drafts): void {
-  const fields = entriesOf(node, ROW_FIELDS, "an option", drafts.problems);
+  const fields = entriesOf(node, ROW_FIELDS, "an option", drafts.problems, ADVICE_FOR_ROWS);
   const entry = fields.get("parentName");
   const parent = parentOf(entry, drafts.problems);
   addOption(fields, { spot: node, parent, parentSpot: entry && spotOf(entry) }, drafts);

@@ -78,14 +78,26 @@ export function kindOf(node: Node): string {
   return node.kind === "list" ? "a list" : "an object";
 }
 
-const IN_CHILDREN = "List the option in the children of its group instead. ";
+/** For the error about a field that only other formats have: by field name, what to write instead. */
+type Advice = ReadonlyMap<string, string>;
 
-/** For the error about a field that only sheets and NDJSON files have: by field name, what to write instead. */
-const INSTEAD: ReadonlyMap<string, string> = new Map([
-  ["parentName", IN_CHILDREN],
-  ["parent", IN_CHILDREN],
-  ["action", "To delete an option, leave it out and use prune, or use a sheet with a column Action. "],
+const TO_DELETE = "To delete an option, leave it out and use prune, or use a sheet with a column Action. ";
+export const ADVICE_FOR_ROWS: Advice = new Map([
+  ["action", TO_DELETE],
+  ["parent", "Write the name of the group in parentName. "],
 ]);
+const ADVICE_FOR_OPTIONS = adviceOnGroups("List the option in the children of its group instead. ");
+const ADVICE_FOR_CHILDREN = adviceOnGroups(
+  "Leave the field out: the sub-option belongs to the group whose children list it. ",
+);
+
+function adviceOnGroups(words: string): Advice {
+  return new Map([
+    ["action", TO_DELETE],
+    ["parentName", words],
+    ["parent", words],
+  ]);
+}
 
 /** Returns the entries of an object by key. Reports keys that are repeated or unknown. */
 export function entriesOf(
@@ -93,6 +105,7 @@ export function entriesOf(
   valid: readonly string[],
   what: string,
   problems: Problems,
+  advice: Advice = new Map(),
 ): ReadonlyMap<string, Entry> {
   const entries = new Map<string, Entry>();
   for (const entry of map.entries) {
@@ -109,7 +122,7 @@ export function entriesOf(
       problems.add(
         entry,
         `${quoted(entry.key)} is not a field of ${what}`,
-        `${INSTEAD.get(entry.key) ?? ""}Fields of ${what}: ${valid.join(", ")}.`,
+        `${advice.get(entry.key) ?? ""}Fields of ${what}: ${valid.join(", ")}.`,
       );
   }
   return entries;
@@ -390,7 +403,7 @@ export function readTargeting(entry: Entry | undefined, problems: Problems): Des
 function readOption(node: Node, drafts: Drafts): void {
   const map = optionMap(node, drafts.problems);
   if (map === undefined) return;
-  const fields = entriesOf(map, OPTION_FIELDS, "an option", drafts.problems);
+  const fields = entriesOf(map, OPTION_FIELDS, "an option", drafts.problems, ADVICE_FOR_OPTIONS);
   const children = fields.get("children");
   const isGroup = children !== undefined;
   const row = addOption(fields, { spot: map, parent: { kind: "top" }, isGroup }, drafts);
@@ -419,7 +432,8 @@ function readChild(node: Node, parent: ParentWish, drafts: Drafts): void {
     );
   }
   const entries = group === undefined ? map.entries : map.entries.filter(({ key }) => !GROUP_FIELDS.includes(key));
-  addOption(entriesOf({ ...map, entries }, CHILD_FIELDS, "a sub-option", problems), { spot: map, parent }, drafts);
+  const fields = entriesOf({ ...map, entries }, CHILD_FIELDS, "a sub-option", problems, ADVICE_FOR_CHILDREN);
+  addOption(fields, { spot: map, parent }, drafts);
 }
 
 const GROUP_FIELDS = ["children", "exposeChildren"];
