@@ -182,14 +182,28 @@ function textIn(bytes: Uint8Array): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    const text = Buffer.from(bytes).toString("utf8");
-    const before = text.slice(0, Math.max(0, text.indexOf("\uFFFD")));
+    const before = textBeforeFault(bytes);
     throw new UnreadableFile(
       { line: before.split("\n").length, column: before.length - before.lastIndexOf("\n") },
       "these bytes are not UTF-8",
       "Save the file as UTF-8.",
     );
   }
+}
+
+const LOST = "\uFFFD";
+const LOST_BYTES = Buffer.from(LOST);
+
+/** Returns the text before the first byte that is not UTF-8. The text may contain U+FFFD itself. */
+function textBeforeFault(bytes: Uint8Array): string {
+  const text = Buffer.from(bytes).toString("utf8");
+  let [from, offset] = [0, 0];
+  for (let at = text.indexOf(LOST); at >= 0; at = text.indexOf(LOST, at + 1)) {
+    offset += Buffer.byteLength(text.slice(from, at));
+    if (!LOST_BYTES.equals(bytes.subarray(offset, offset + LOST_BYTES.length))) return text.slice(0, at);
+    from = at;
+  }
+  return text;
 }
 
 const AS_SHEET = "If it is a workbook, name it .xlsx; otherwise unpack it.";
