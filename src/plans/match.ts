@@ -81,12 +81,16 @@ export function matchRows(sides: Sides): readonly DesiredRow[] {
     if (option.isRemoved) return { index, option, how: "lost" };
     sides.problems.add(
       option.spots._id ?? option,
-      `neither the targeting nor the base has an option ${_id}`,
+      unknownId(_id),
       "Check the ID, or remove it: the option is then found by its name, or created. " +
         "To plan the file of another targeting onto this one, use byName: true.",
     );
     return { index, option, how: "lost" };
   });
+}
+
+function unknownId(_id: string): string {
+  return `neither the targeting nor the base has an option ${_id}`;
 }
 
 function byName(option: DesiredOption, index: number, claimed: ReadonlySet<string>, sides: Sides): DesiredRow {
@@ -160,17 +164,16 @@ export function driftFromFile(
   there: ServiceTargeting,
 ): { readonly differences: readonly Difference[]; readonly problems: readonly Problem[] } {
   const known = new Set(there.options.map(({ _id }) => _id));
-  const lost = options.filter(({ _id }) => _id !== undefined && !known.has(_id));
-  const spots = new Set(lost.map(({ spots, line, column }) => placeOf(spots._id ?? { line, column })));
+  const lost = options.flatMap(({ _id, name = "", line }) =>
+    _id === undefined || known.has(_id) ? [] : [{ _id, name, line }],
+  );
   const differences = lost.map(
-    ({ _id, name = "", line }): Difference => ({ _id, name, field: "deleted", file: name, line }),
+    ({ _id, name, line }): Difference => ({ _id, name, field: "deleted", file: name, line }),
   );
   differences.push(...planned(plan, there));
-  return { differences, problems: plan.problems.filter((problem) => !spots.has(placeOf(problem))) };
-}
-
-function placeOf({ line, column }: { readonly line: number; readonly column: number }): string {
-  return `${line}:${column}`;
+  // Each of these options is already reported as a difference.
+  const reported = new Set(lost.map(({ _id }) => unknownId(_id)));
+  return { differences, problems: plan.problems.filter(({ message }) => !reported.has(message)) };
 }
 
 function planned(plan: StatePlan, there: ServiceTargeting): readonly Difference[] {

@@ -111,6 +111,18 @@ test("drift is told against the base, or without one against the file", async ()
   });
 });
 
+test("drift from a file with a lost option keeps another problem at the position of its ID", async () => {
+  const state = there(option("A"));
+  const text = `_id,name\n${idOf("B")},Option B\n`;
+  const { desired } = await readDesired({ bytes: Buffer.from(text), format: "csv", folder: undefined });
+  const made = await planText("csv", text, state);
+  expect(made.problems).toMatchObject([{ line: 2, column: 1 }]);
+  const other = { line: 2, column: 1, message: "another problem", remedy: "Fix it." };
+  const { differences, problems } = driftFromFile({ ...made, problems: [...made.problems, other] }, desired, state);
+  expect(differences).toMatchObject([{ _id: idOf("B"), field: "deleted", line: 2 }]);
+  expect(problems).toEqual([other]);
+});
+
 test("what is to be created is not done already by an option that the plan itself renames", async () => {
   const state = there(option("A", { name: "Shoes", contexts: ["a"] }));
   const made = await plan(`  - {_id: ${idOf("A")}, name: Old Shoes}\n  - {name: Shoes, contexts: [a]}\n`, state);
