@@ -3,36 +3,47 @@ import type { ByteSource } from "../platform/held-folder.ts";
 import { ENCODING_NAMES, ENCODINGS, type Encoding } from "./input-file.ts";
 
 const LOST = "\uFFFD";
-const NEWLINE = 0x0a;
 /** How many bytes are decoded at a time. Small parts need little memory. */
 const PART_BYTES = 8192;
 
 /**
  * Decodes a file. A byte order mark at its beginning takes precedence over `encoding`. Throws a FileError with the line
- * of the first invalid byte. In encodings other than UTF-8 and CP949, this is the line where the decoded part begins.
+ * of the first invalid byte.
  */
 export async function* textOf(bytes: ByteSource, encoding: Encoding): AsyncGenerator<string> {
   let decode: Decode | undefined;
-  let line = 1;
+  let found = encoding;
+  let position = 0;
+  const withLines = lineEnds();
+  for await (const chunk of bytes()) {
+    if (decode === undefined) {
+      found = markedEncoding(chunk) ?? encoding;
+      decode = await decoderOf(found);
+    }
+    for (let from = 0; from < chunk.length; from += PART_BYTES) {
+      const part = chunk.subarray(from, from + PART_BYTES);
+      const text = decode(part);
+      if (text === undefined) throw invalid(found, await lineOfFault(bytes, found, position));
+      yield withLines(text);
+      position += part.length;
+    }
+  }
+  if (decode === undefined) return;
+  const rest = decode();
+  if (rest === undefined) throw invalid(found, await lineOfFault(bytes, found, position));
+  yield withLines(rest);
+}
+
+/**
+ * Returns a function that makes the lines of a text end with line feeds. Old Mac programs, and Excel's "CSV
+ * (Macintosh)", end lines with a carriage return only.
+ */
+function lineEnds(): (text: string) => string {
   let isMac: boolean | undefined;
-  /**
-   * Returns a text whose lines end with line feeds. Old Mac programs, and Excel's "CSV (Macintosh)", end lines with a
-   * carriage return only.
-   */
-  const withLines = (text: string): string => {
+  return (text) => {
     if (isMac === undefined && /\n|\r[^\n]/.test(text)) isMac = hasMacLines(text);
     return isMac === true ? text.replaceAll("\r", "\n") : text;
   };
-  for await (const chunk of bytes()) {
-    const found = markedEncoding(chunk) ?? encoding;
-    decode ??= found === "euc-kr" ? await cp949() : native(found);
-    for (let from = 0; from < chunk.length; from += PART_BYTES) {
-      const part = chunk.subarray(from, from + PART_BYTES);
-      yield withLines(decode(part, line));
-      line += newlinesIn(part);
-    }
-  }
-  if (decode !== undefined) yield withLines(decode(undefined, line));
 }
 
 /** Returns whether the first line ends with a carriage return only. Line breaks in quotation marks do not count. */
@@ -41,16 +52,23 @@ function hasMacLines(text: string): boolean {
   return end === undefined ? !text.includes("\n") : end === "\r";
 }
 
-/** Decodes the next bytes, which start on line number `line`. At the end of the file, `chunk` is undefined. */
-type Decode = (chunk: Uint8Array | undefined, line: number) => string;
+/**
+ * Decodes the next bytes. At the end of the file, `chunk` is absent. Returns undefined at invalid bytes, after which the
+ * function must not be called again.
+ */
+type Decode = (chunk?: Uint8Array) => string | undefined;
+
+async function decoderOf(encoding: Encoding): Promise<Decode> {
+  return encoding === "euc-kr" ? await cp949() : native(encoding);
+}
 
 function native(encoding: Exclude<Encoding, "euc-kr">): Decode {
   const decoder = new TextDecoder(encoding, { fatal: true });
-  return (chunk, line) => {
+  return (chunk) => {
     try {
       return chunk === undefined ? decoder.decode() : decoder.decode(chunk, { stream: true });
     } catch {
-      throw invalid(encoding, line + (encoding === "utf-8" ? newlinesBeforeFault(chunk) : 0));
+      return undefined;
     }
   };
 }
@@ -61,19 +79,37 @@ function native(encoding: Exclude<Encoding, "euc-kr">): Decode {
 async function cp949(): Promise<Decode> {
   const { getDecoder } = (await import("iconv-lite")).default;
   const decoder = getDecoder("cp949");
-  return (chunk, line) => {
+  return (chunk) => {
     const text = (chunk === undefined ? decoder.end() : decoder.write(Buffer.from(chunk))) ?? "";
-    const lost = text.indexOf(LOST);
-    if (lost >= 0) throw invalid("euc-kr", line + text.slice(0, lost).split("\n").length - 1);
-    return text;
+    return text.includes(LOST) ? undefined : text;
   };
 }
 
-function newlinesBeforeFault(chunk: Uint8Array | undefined): number {
-  if (chunk === undefined) return 0;
-  const start = chunk.findIndex((byte) => (byte & 0xc0) !== 0x80);
-  const text = new TextDecoder("utf-8").decode(chunk.subarray(Math.max(start, 0)), { stream: true });
-  return text.slice(0, Math.max(text.indexOf(LOST), 0)).split("\n").length - 1;
+/**
+ * Returns the line of the first invalid byte, which is in the part that begins at byte `start`. A decoder does not say
+ * which byte is invalid. So this reads the file again, and decodes this part byte by byte.
+ */
+async function lineOfFault(bytes: ByteSource, encoding: Encoding, start: number): Promise<number> {
+  const decode = await decoderOf(encoding);
+  const withLines = lineEnds();
+  let line = 1;
+  let position = 0;
+  let before = "";
+  for await (const chunk of bytes()) {
+    // The part has no invalid byte if the file has changed since.
+    if (position >= start + PART_BYTES) break;
+    for (let from = 0; from < chunk.length && position < start + PART_BYTES; ) {
+      const size = position < start ? Math.min(PART_BYTES, start - position) : 1;
+      const part = chunk.subarray(from, from + size);
+      const text = decode(part);
+      if (text === undefined) return line + newlinesIn(withLines(before));
+      if (position < start) line += newlinesIn(withLines(text));
+      else before += text;
+      from += part.length;
+      position += part.length;
+    }
+  }
+  return line + newlinesIn(withLines(before));
 }
 
 function invalid(encoding: Encoding, line: number): FileError {
@@ -93,10 +129,8 @@ export function certainEncoding(found: Encoding | undefined): Encoding {
   );
 }
 
-function newlinesIn(chunk: Uint8Array): number {
-  let count = 0;
-  for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, at + 1)) count += 1;
-  return count;
+function newlinesIn(text: string): number {
+  return text.split("\n").length - 1;
 }
 
 function markedEncoding([first, second, third]: Uint8Array): Encoding | undefined {

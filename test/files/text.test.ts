@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
+import type { Encoding } from "../../src/files/input-file.ts";
 import { certainEncoding, EncodingDetector, textOf } from "../../src/files/text.ts";
 import { contentOf } from "./content.ts";
 
-async function decoded(bytes: readonly number[] | Uint8Array, encoding: "utf-8" | "euc-kr", size = 1): Promise<string> {
+async function decoded(bytes: readonly number[] | Uint8Array, encoding: Encoding, size = 1): Promise<string> {
   let text = "";
   for await (const piece of textOf(contentOf(Uint8Array.from(bytes), size), encoding)) text += piece;
   return text;
@@ -46,6 +47,38 @@ test("a stray byte at the beginning of a part is named, although the part ends i
     Buffer.from(`${line.repeat(81)}${"m".repeat(90)}가\nend\n`),
   ]);
   await expect(decoded(bytes, "utf-8", bytes.length)).rejects.toThrow("line 83 ");
+});
+
+const LINES = Buffer.from("line\n".repeat(100));
+
+test.each<[Encoding, Uint8Array]>([
+  ["shift_jis", Buffer.concat([LINES, Buffer.from("83200a", "hex")])],
+  ["big5", Buffer.concat([LINES, Buffer.from("a1200a", "hex")])],
+  ["gb18030", Buffer.concat([LINES, Buffer.from("ff0a", "hex")])],
+  ["utf-8", Buffer.concat([Buffer.from("\uFFFD\n".repeat(100)), Buffer.from("ff", "hex")])],
+])("an invalid byte in %s is named by its line", async (encoding, bytes) => {
+  for (const size of [1, 7, bytes.length]) {
+    await expect(decoded(bytes, encoding, size)).rejects.toThrow("line 101 ");
+  }
+});
+
+test.each(["utf-16le", "utf-16be"] as const)(
+  "letters whose bytes look like line breaks are no lines: %s",
+  async (encoding) => {
+    const half = "上\n".repeat(2);
+    const little = Buffer.from(`${half}上上上\uD800x`, "utf16le");
+    const bytes = encoding === "utf-16le" ? little : Buffer.from(little).swap16();
+    for (const size of [1, 7, 100]) await expect(decoded(bytes, encoding, size)).rejects.toThrow("line 3 ");
+    const long = Buffer.from("上\n".repeat(5000), "utf16le");
+    const all = Buffer.concat([encoding === "utf-16le" ? long : long.swap16(), bytes]);
+    await expect(decoded(all, encoding, all.length)).rejects.toThrow("line 5003 ");
+    // Ends in the middle of a letter.
+    await expect(decoded(all.subarray(0, 20_001), encoding, 8192)).rejects.toThrow("line 5001 ");
+  },
+);
+
+test("the line of an invalid byte is named where carriage returns end the lines", async () => {
+  await expect(decoded([...Buffer.from("one\rtwo\r"), 0xff, 0x0d], "utf-8", 100)).rejects.toThrow("line 3 ");
 });
 
 /** Texts and their bytes in CP949, written by hand. */
