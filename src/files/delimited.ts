@@ -1,5 +1,6 @@
 import { FileError } from "../platform/files.ts";
 import { thousands } from "../platform/text.ts";
+import type { Encoding } from "./input-file.ts";
 
 export interface SheetRecord {
   readonly line: number;
@@ -264,13 +265,42 @@ const [SPACE, BACKSLASH, COMMA] = [0x20, 0x5c, 0x2c];
 const OPENING: readonly number[] = [0x5b, 0x7b];
 const CLOSING: readonly number[] = [0x5d, 0x7d];
 
+type Check = (chunk: Uint8Array) => void;
+
 /**
  * Returns a function to call with each chunk of a file. It throws a FileError at the first line or JSON element that is
- * larger than `mostBytes`.
+ * larger than `mostBytes`. `encoding` matters only if it is UTF-16, in which a byte of a letter may look like ASCII.
  */
-export function lineLimit(unit: BoundedUnit, mostBytes: number): (chunk: Uint8Array) => void {
-  if (unit === "line") return plainLineLimit(mostBytes);
-  const endsUnit = elementEnds(unit.jsonDepth);
+export function lineLimit(unit: BoundedUnit, mostBytes: number, encoding?: Encoding): Check {
+  const isUtf16 = encoding === "utf-16le" || encoding === "utf-16be";
+  const most = isUtf16 ? mostBytes / 2 : mostBytes;
+  const refuse = (line: number): FileError => tooLong(line, mostBytes);
+  const check = unit === "line" ? plainLineLimit(most, refuse) : elementLimit(unit.jsonDepth, most, refuse);
+  if (!isUtf16) return check;
+  const narrow = narrower(encoding);
+  return (chunk) => check(narrow(chunk));
+}
+
+/** A byte that is not ASCII. */
+const OTHER = 0xff;
+
+/** Returns a function that reads UTF-16 and returns one byte for each code unit: its ASCII character, or `OTHER`. */
+function narrower(encoding: "utf-16le" | "utf-16be"): (chunk: Uint8Array) => Uint8Array {
+  const [lowAt, highAt] = encoding === "utf-16le" ? [0, 1] : [1, 0];
+  let held = new Uint8Array();
+  return (chunk) => {
+    const bytes = held.length === 0 ? chunk : Buffer.concat([held, chunk]);
+    const units = new Uint8Array(bytes.length >> 1);
+    for (let at = 0; at < units.length; at += 1) {
+      units[at] = bytes[2 * at + highAt] === 0 ? (bytes[2 * at + lowAt] ?? OTHER) : OTHER;
+    }
+    held = Uint8Array.from(bytes.subarray(2 * units.length));
+    return units;
+  };
+}
+
+function elementLimit(jsonDepth: number, most: number, refuse: (line: number) => FileError): Check {
+  const endsUnit = elementEnds(jsonDepth);
   let line = 1;
   let unitLine = 1;
   let unitBytes = 0;
@@ -287,23 +317,20 @@ export function lineLimit(unit: BoundedUnit, mostBytes: number): (chunk: Uint8Ar
         isBlank = false;
         unitLine = line;
       }
-      if (unitBytes > mostBytes) throw tooLong(unitLine, mostBytes);
+      if (unitBytes > most) throw refuse(unitLine);
     }
   };
 }
 
-/**
- * Does what `lineLimit` does if the limit is for lines. It searches for line breaks, which is faster than checking each
- * byte.
- */
-function plainLineLimit(mostBytes: number): (chunk: Uint8Array) => void {
+/** Checks lines. It searches for line breaks, which is faster than checking each byte. */
+function plainLineLimit(most: number, refuse: (line: number) => FileError): Check {
   let line = 1;
   let lineBytes = 0;
   return (chunk) => {
     for (let from = 0; from < chunk.length; ) {
       const found = chunk.indexOf(NEWLINE, from);
       lineBytes += (found < 0 ? chunk.length : found) - from;
-      if (lineBytes > mostBytes) throw tooLong(line, mostBytes);
+      if (lineBytes > most) throw refuse(line);
       if (found < 0) return;
       line += 1;
       lineBytes = 0;

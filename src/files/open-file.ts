@@ -89,14 +89,16 @@ export async function unreadBytes(
   let size = 0;
   for await (const chunk of bytes()) {
     if (size === 0) format = formatByContent(chunk, named, path);
-    if (format !== "xlsx" && maxLineBytes !== undefined) {
-      check ??= lineLimit(UNITS[format], maxLineBytes);
-      check(chunk);
-    }
     size += chunk.length;
     hash.update(chunk);
-    if (format !== "xlsx") encodings.take(chunk);
-    else if (size > MAX_PACKED_BYTES) throw tooLargeWorkbook(path);
+    if (format === "xlsx") {
+      if (size > MAX_PACKED_BYTES) throw tooLargeWorkbook(path);
+      continue;
+    }
+    encodings.take(chunk);
+    if (maxLineBytes === undefined) continue;
+    check ??= lineLimit(UNITS[format], maxLineBytes, encodings.soFar(said));
+    check(chunk);
   }
   const encoding = said ?? (await encodingOf(format, encodings, bytes));
   const file: InputFile = { format, encoding, digest: hash.digest("hex") };

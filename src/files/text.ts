@@ -167,19 +167,33 @@ export class EncodingDetector {
   }
 
   /**
+   * Returns the encoding as far as the bytes that `take` got show it: by a byte order mark, or else `said`, or else
+   * UTF-16 by its zero bytes.
+   */
+  soFar(said: Encoding | undefined): Encoding | undefined {
+    return this.#marked ?? said ?? this.#utf16(this.#isUtf8);
+  }
+
+  /**
    * Returns the encoding of the file whose bytes `take` got. Reads the file again if it is neither UTF-8 nor UTF-16.
    * Undefined if no encoding is plausible.
    */
   async found(bytes: ByteSource): Promise<Encoding | undefined> {
     if (this.#marked !== undefined) return this.#marked;
-    const [even, odd] = this.#zeros;
     const isUtf8 = this.#isUtf8 && isValid(() => this.#utf8.decode());
-    // In UTF-16, each ASCII letter has one zero byte. A few zero bytes in valid UTF-8 are damage, which is reported for
-    // the row.
-    if (even + odd > (isUtf8 ? this.#position / FEWEST_ZEROS : 0)) return odd >= even ? "utf-16le" : "utf-16be";
+    const wide = this.#utf16(isUtf8);
+    if (wide !== undefined) return wide;
     if (isUtf8) return "utf-8";
     const { likelyEncoding } = await import("./likely-encoding.ts");
     return likelyEncoding(bytes);
+  }
+
+  #utf16(isUtf8: boolean): Encoding | undefined {
+    const [even, odd] = this.#zeros;
+    // In UTF-16, each ASCII letter has one zero byte. A few zero bytes in valid UTF-8 are damage, which is reported for
+    // the row.
+    if (even + odd <= (isUtf8 ? this.#position / FEWEST_ZEROS : 0)) return undefined;
+    return odd >= even ? "utf-16le" : "utf-16be";
   }
 }
 

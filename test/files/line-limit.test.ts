@@ -1,6 +1,7 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { plainHeading } from "../../src/files/columns.ts";
 import { type BoundedUnit, lineLimit, recordsIn } from "../../src/files/delimited.ts";
+import { openBytes } from "../../src/files/open-file.ts";
 import { ndjsonTexts } from "../../src/files/rows.ts";
 
 afterEach(() => {
@@ -8,7 +9,7 @@ afterEach(() => {
 });
 
 /** Returns a text as pieces of `size` bytes. */
-async function* pieces(text: string, size: number): AsyncGenerator<Uint8Array> {
+async function* pieces(text: string | Uint8Array, size: number): AsyncGenerator<Uint8Array> {
   const bytes = Buffer.from(text);
   for (let from = 0; from < bytes.length; from += size) yield bytes.subarray(from, from + size);
 }
@@ -46,6 +47,42 @@ test.each<[string, string, BoundedUnit, number | undefined]>([
 ])("%s", async (_name, text, unit, refusedLine) => {
   expect(await through(text, unit, 10)).toBe(refusedLine === undefined ? text : refusal(refusedLine));
 });
+
+test.each(["utf-16le", "utf-16be"] as const)("lines and JSON elements are measured in %s, too", (encoding) => {
+  // 上 is U+4E0A, 字 U+5B57, 小 U+5C0F and ∢ U+2222: their bytes look like a line break, a bracket, a backslash and quotes.
+  const lines = "上上\n上\n上上上上上上\n";
+  const array = '["上小",\n"∢字",\n"上上上上"]';
+  const lineOf = (text: string, unit: BoundedUnit, size: number): string => {
+    const little = Buffer.from(text, "utf16le");
+    const bytes = encoding === "utf-16le" ? little : little.swap16();
+    const check = lineLimit(unit, 10, encoding);
+    try {
+      for (let from = 0; from < bytes.length; from += size) check(bytes.subarray(from, from + size));
+      return "no error";
+    } catch (thrown) {
+      return thrown instanceof Error ? thrown.message : "no error";
+    }
+  };
+  for (const size of [1, 3, 1000]) {
+    expect(lineOf(lines, "line", size)).toBe(refusal(3));
+    expect(lineOf(array, { jsonDepth: 1 }, size)).toBe(refusal(3));
+    expect(lineOf(lines.slice(0, 5), "line", size)).toBe("no error");
+  }
+});
+
+test.each(["\uFEFF", ""])(
+  "a file in UTF-16 with a line that is too long is refused at this line (mark: %j)",
+  async (mark) => {
+    const text = `${mark}name\n${"上\n".repeat(3)}${"long".repeat(5)}\n`;
+    const opened = openBytes(
+      () => pieces(Buffer.from(text, "utf16le"), 64),
+      { path: "names.csv", format: "csv", maxLineBytes: 20 },
+      {},
+      { columns: ["name"], required: [["name"]] },
+    );
+    await expect(opened).rejects.toThrow("line 5 of the file is longer");
+  },
+);
 
 test("a line with more cells than a spreadsheet has columns is refused, however many it has", () => {
   expect(recordsIn(`a${",".repeat(16_383)}\nb`, { delimiter: "," })).toHaveLength(2);
