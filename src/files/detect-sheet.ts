@@ -221,9 +221,9 @@ export interface ContextIdList {
 }
 
 /**
- * Reads Context IDs from a file with one on each line, or from the first column of a workbook. If a header names a
- * column of Context IDs, reads only that column. Throws a FileError if a header names no such column, or if the file
- * cannot be read.
+ * Reads Context IDs from a file with one on each line, or from the first column of a workbook's first visible sheet. If
+ * a header names a column of Context IDs, reads only that column. Throws a FileError if a header names no such column,
+ * or if the file cannot be read.
  */
 export async function listedContextIds(
   path: string,
@@ -306,9 +306,9 @@ function withoutIds(line: number, cells: readonly string[]): FileError {
 async function idsOfSheet(
   sheet: Pick<UndetectedSheet, "bytes" | "format" | "encoding" | "maxBytes">,
 ): Promise<ContextIdList> {
-  const given = sheet.format === "xlsx" ? { sheet: 1 } : {};
-  const detected = await detectSheet({ ...sheet, shape: LIST_SHAPE, isTabbed: false }, given);
   const { bytes, format, encoding, maxBytes } = sheet;
+  const given = format === "xlsx" ? { sheet: await (await import("./xlsx/workbook.ts")).firstSheetName(bytes) } : {};
+  const detected = await detectSheet({ ...sheet, shape: LIST_SHAPE, isTabbed: false }, given);
   const ids: ListedContextId[] = [];
   let heading: ContextIdList["heading"];
   let column = -1;

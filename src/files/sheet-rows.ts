@@ -476,8 +476,8 @@ class RowReader {
 const NO_DELIMITER = "\uFFFF";
 
 /**
- * Yields each line of a text file as a record with one cell, or the rows of a workbook's first sheet. Throws a
- * FileError.
+ * Yields each line of a text file as a record with one cell, or the rows of a workbook's first visible
+ * sheet. Throws a FileError.
  */
 export async function* listRecords(
   bytes: ByteSource,

@@ -53,13 +53,20 @@ export async function findSheet(
   };
 }
 
-/** Yields the rows of a sheet in batches. Default: the first sheet. Throws a FileError if there is no such sheet. */
+/** Returns the name of the first visible sheet, or of the first one if all are hidden. Throws a FileError. */
+export async function firstSheetName(bytes: ByteSource): Promise<string> {
+  return firstOf((await openWorkbook(bytes)).sheets).name;
+}
+
+/**
+ * Yields the rows of a sheet in batches. Default: the first visible sheet. Throws a FileError if there is no such sheet.
+ */
 export async function* workbookRecords(
   bytes: ByteSource,
   sheet: string | undefined,
 ): AsyncGenerator<readonly SheetRecord[]> {
   const { archive, sheets, parts } = await openWorkbook(bytes);
-  yield* readSheet(archive, namedSheet(sheets, sheet ?? 1).part, parts);
+  yield* readSheet(archive, calledOrFirst(sheets, sheet).part, parts);
 }
 
 /**
@@ -71,7 +78,7 @@ export async function partOfSheet(
   sheet: string | undefined,
 ): Promise<{ readonly archive: Archive; readonly part: string }> {
   const { archive, sheets } = await openWorkbook(bytes);
-  return { archive, part: namedSheet(sheets, sheet ?? 1).part };
+  return { archive, part: calledOrFirst(sheets, sheet).part };
 }
 
 async function sheetWithHeader(
@@ -91,9 +98,18 @@ async function sheetWithHeader(
       if (rows >= HEADER_WITHIN) break;
     }
   }
-  const first = headed ?? visible[0] ?? sheets[0];
+  return headed ?? firstOf(sheets);
+}
+
+/** Returns the first visible sheet, or the first one if all are hidden. Throws a FileError if there is no sheet. */
+function firstOf(sheets: readonly Sheet[]): Sheet {
+  const first = sheets.find(({ isHidden }) => !isHidden) ?? sheets[0];
   if (first === undefined) throw unreadableWorkbook("it has no sheet");
   return first;
+}
+
+function calledOrFirst(sheets: readonly Sheet[], name: string | undefined): Sheet {
+  return name === undefined ? firstOf(sheets) : namedSheet(sheets, name);
 }
 
 function namedSheet(sheets: readonly Sheet[], wanted: string | number): Sheet {
