@@ -1,4 +1,4 @@
-import { isJsonObject } from "../platform/json.ts";
+import { canonicalJson, isJsonObject } from "../platform/json.ts";
 import { thousands } from "../platform/text.ts";
 import type { Verdict } from "./catalogue.ts";
 import { nearestName } from "./spelling.ts";
@@ -37,9 +37,9 @@ export interface ExpectationResult {
 }
 
 /**
- * Returns a result for each expectation. With `withinMs`, all expected events must arrive within a span of that length.
- * Of all such spans, the one that meets the most expectations is used. Events outside it still count towards `count`,
- * so that a second purchase is not overlooked.
+ * Returns a result for each expectation. With `withinMs`, the events must also lie within a span of that length. Of the
+ * shortest series of all expected events, the span with the most expectations is used. Every matching event counts
+ * towards `count`, so that a second purchase is not overlooked.
  */
 export function checkExpectations(
   arrived: readonly ArrivedEvent[],
@@ -47,36 +47,24 @@ export function checkExpectations(
   { inOrder = false, withinMs }: ExpectationOptions = {},
 ): readonly ExpectationResult[] {
   const events = sortedByTime(arrived);
-  const all = expect.map((expectation) => foundOf(events, expectation));
-  const overall = judged(all, { start: 0, end: events.length }, inOrder).map((judgement, index) =>
-    explained(events, all[index], judgement),
-  );
+  const all = allFound(events, expect);
+  const overall = judged(events, all, inOrder);
   if (withinMs === undefined) return overall;
-  const best = bestStretch(
-    events,
-    all.filter((_, index) => overall[index]?.met),
-    { inOrder, withinMs },
-  );
-  const within = judged(all, best, inOrder);
-  const arrivalOf = (position = -1): number => events[position]?.arrivedAt ?? Number.NaN;
-  const inTime = all
-    .flatMap(({ wanted }, index) => (within[index]?.met ? wanted : []))
-    .filter((position) => position >= best.start && position < best.end)
-    .sort((one, other) => one - other);
-  const first = arrivalOf(inTime[0]);
-  const last = arrivalOf(inTime.at(-1));
-  return within.map(({ met, found }, index) => {
-    const anyTime = overall[index];
-    if (anyTime?.met === false) return anyTime;
-    if (met) return { met, found };
-    const { wanted = [] } = all[index] ?? {};
-    const late = arrivalOf(wanted[firstFrom(wanted, best.end)]);
-    const [of, by] = Number.isNaN(late)
-      ? ["last", `${thousands(last - arrivalOf(wanted[firstFrom(wanted, best.start) - 1]))} ms before`]
-      : ["first", `${thousands(late - first)} ms after`];
+  const needed = all.filter(({ expectation }, index) => overall[index]?.met && expectation.count !== 0);
+  const series = new Map((shortestSeries(events, needed, inOrder) ?? []).map((part, index) => [needed[index], part]));
+  const inTime = bestSpan([...series.values()], withinMs);
+  return overall.map((result, index) => {
+    const part = series.get(all[index]);
+    if (part === undefined || (part.first >= inTime.first && part.last <= inTime.last)) return result;
     const most = thousands(withinMs);
-    const reason = `not within ${most} ms of the ${of} expected event, but ${by} it`;
-    return { met, found, reason, check: "within" };
+    const took = part.last - part.first;
+    const reason =
+      took > withinMs
+        ? `not within ${most} ms: its ${result.found} events took ${thousands(took)} ms`
+        : part.last > inTime.last
+          ? `not within ${most} ms of the first expected event, but ${thousands(part.last - inTime.first)} ms after it`
+          : `not within ${most} ms of the last expected event, but ${thousands(inTime.last - part.first)} ms before it`;
+    return { ...result, met: false, reason, check: "within" };
   });
 }
 
@@ -87,6 +75,8 @@ function sortedByTime(arrived: readonly ArrivedEvent[]): readonly ArrivedEvent[]
 /** The received events that an expectation is about, as indexes in the list of all events sorted by time. */
 interface Found {
   readonly expectation: Expectation;
+  /** How many expectations before this one are equal. Each of them needs an event of its own. */
+  readonly equalBefore: number;
   /**
    * `meant`: events with the expected name and fields. `wanted`: those of them with the expected verdict; if none is
    * expected, the recorded ones. `lost`: those that were ignored or rejected; empty if a verdict is expected.
@@ -96,63 +86,57 @@ interface Found {
   readonly lost: readonly number[];
 }
 
+function allFound(events: readonly ArrivedEvent[], expect: readonly Expectation[]): readonly Found[] {
+  const known = new Map<string, Found>();
+  return expect.map((expectation) => {
+    const key = canonicalJson(expectation);
+    const equal = known.get(key);
+    const found = equal ? { ...equal, equalBefore: equal.equalBefore + 1 } : foundOf(events, expectation);
+    known.set(key, found);
+    return found;
+  });
+}
+
 function foundOf(events: readonly ArrivedEvent[], expectation: Expectation): Found {
   const { verdict } = expectation;
   const meant = [...events.keys()].filter((position) => isMeant(events[position], expectation));
   const wanted = meant.filter((position) => events[position]?.verdict === (verdict ?? "recorded"));
   const isLost = (position: number) => ["ignored", "rejected"].includes(events[position]?.verdict ?? "");
   const lost = verdict === undefined ? meant.filter(isLost) : [];
-  return { expectation, meant, wanted, lost };
+  return { expectation, equalBefore: 0, meant, wanted, lost };
 }
 
-interface Stretch {
-  readonly start: number;
-  readonly end: number;
+/** Returns how many events must have arrived so that this expectation and the equal ones before it are met. */
+function neededBy({ expectation, equalBefore }: Found): number {
+  return expectation.count ?? equalBefore + 1;
 }
 
-function bestStretch(
+function judged(
   events: readonly ArrivedEvent[],
   all: readonly Found[],
-  { inOrder, withinMs }: { readonly inOrder: boolean; readonly withinMs: number },
-): Stretch {
-  let best = { start: 0, end: 0 };
-  let most = -1;
-  let end = 0;
-  const starts = new Set(all.flatMap(({ meant }) => meant));
-  for (const [start, { arrivedAt }] of events.entries()) {
-    if (!starts.has(start)) continue;
-    while ((events[end]?.arrivedAt ?? Number.POSITIVE_INFINITY) <= arrivedAt + withinMs) end += 1;
-    const met = judged(all, { start, end }, inOrder).filter((judgement) => judgement.met).length;
-    if (met <= most) continue;
-    best = { start, end };
-    most = met;
-    if (most === all.length) break;
-  }
-  return best;
-}
-
-/**
- * Whether an expectation is met by the events of a span. `found`: how many of its wanted events are in the span.
- * `lost`: the range of its lost events there, as indexes of `Found.lost`; absent if there are none. `isTooEarly`: set
- * if only the order is wrong.
- */
-interface Judgement {
-  readonly met: boolean;
-  readonly found: number;
-  readonly lost?: readonly [start: number, end: number];
-  readonly isTooEarly?: true;
-}
-
-function judged(all: readonly Found[], { start, end }: Stretch, inOrder: boolean): readonly Judgement[] {
-  let after = start;
-  return all.map(({ expectation: { count }, wanted, lost: allLost }) => {
-    const found = firstFrom(wanted, end) - firstFrom(wanted, start);
-    const lost = [firstFrom(allLost, start), firstFrom(allLost, end)] as const;
-    if (lost[0] < lost[1]) return { met: false, found, lost };
-    if (count === undefined ? found === 0 : found !== count) return { met: false, found };
+  inOrder: boolean,
+): readonly ExpectationResult[] {
+  let after = 0;
+  return all.map((about) => {
+    const { expectation, wanted, lost } = about;
+    const { eventName, count } = expectation;
+    const found = wanted.length;
+    const needed = neededBy(about);
+    if (lost.length > 0) {
+      const reason = `${lostWords(events, lost, { eventName, found })}${foundWords(found, count)}`;
+      return { met: false, found, reason };
+    }
+    if (count === undefined ? found < needed : found !== count) {
+      const expected = count === undefined ? `${needed} times` : count;
+      const isSome = found > 0 || count === 0;
+      const reason = isSome ? `expected ${expected}, found ${found}` : whyNotFound(events, expectation);
+      return { met: false, found, reason };
+    }
     if (!inOrder || count === 0) return { met: true, found };
     const last = wanted[firstFrom(wanted, after) + (count ?? 1) - 1];
-    if (last === undefined || last >= end) return { met: false, found, isTooEarly: true };
+    if (last === undefined) {
+      return { met: false, found, reason: "not after the events expected before it", check: "order" };
+    }
     after = last + 1;
     return { met: true, found };
   });
@@ -168,25 +152,6 @@ function firstFrom(positions: readonly number[], least: number): number {
     else high = middle;
   }
   return low;
-}
-
-function explained(
-  events: readonly ArrivedEvent[],
-  about: Found | undefined,
-  { met, found, lost, isTooEarly }: Judgement,
-): ExpectationResult {
-  if (met || about === undefined) return { met, found };
-  const { expectation } = about;
-  const { eventName, count } = expectation;
-  const reason =
-    lost !== undefined
-      ? `${lostWords(events, about.lost.slice(...lost), { eventName, found })}${foundWords(found, count)}`
-      : isTooEarly
-        ? "not after the events expected before it"
-        : found > 0 || count === 0
-          ? `expected ${count}, found ${found}`
-          : whyNotFound(events, expectation);
-  return { met, found, reason, ...(lost === undefined && isTooEarly && { check: "order" }) };
 }
 
 function lostWords(
@@ -307,38 +272,67 @@ export function checkDuration(
   { inOrder = false, withinMs }: { readonly inOrder?: boolean | undefined; readonly withinMs: number },
 ): DurationResult {
   const events = sortedByTime(arrived);
-  const found = expect.map((expectation) => foundOf(events, expectation));
+  const found = allFound(events, expect);
   const all = found.filter(({ expectation }) => expectation.count !== 0);
   if (all.length === 0) return { met: true, tookMs: 0, missing: [] };
-  const missing = found.flatMap(({ wanted, expectation: { count = 1 } }, index) =>
-    wanted.length < count ? [index] : [],
-  );
-  const tookMs = (inOrder ? shortest(events, all, true) : undefined) ?? shortest(events, all, false);
-  return tookMs === undefined ? { met: false, missing } : { met: tookMs <= withinMs, tookMs, missing };
+  const missing = found.flatMap((about, index) => (about.wanted.length < neededBy(about) ? [index] : []));
+  const series = (inOrder ? shortestSeries(events, all, true) : undefined) ?? shortestSeries(events, all, false);
+  if (series === undefined) return { met: false, missing };
+  const tookMs = durationOf(series);
+  return { met: tookMs <= withinMs, tookMs, missing };
 }
 
-/** Returns the shortest time, in ms, in which all wanted events arrived. Undefined if there is none. */
-function shortest(events: readonly ArrivedEvent[], all: readonly Found[], inOrder: boolean): number | undefined {
-  const starts = inOrder ? (all[0]?.wanted ?? []) : all.flatMap(({ wanted }) => wanted);
-  let least: number | undefined;
-  for (const start of starts) {
-    const end = endOf(all, start, inOrder);
-    if (end === undefined) continue;
-    const took = (events[end]?.arrivedAt ?? 0) - (events[start]?.arrivedAt ?? 0);
-    least = Math.min(least ?? took, took);
+/** When the first and the last event that an expectation needs arrived. */
+interface Part {
+  readonly first: number;
+  readonly last: number;
+}
+
+/** Returns the shortest series with all wanted events, as a part for each expectation. Undefined if there is none. */
+function shortestSeries(
+  events: readonly ArrivedEvent[],
+  all: readonly Found[],
+  inOrder: boolean,
+): readonly Part[] | undefined {
+  let shortest: readonly Part[] | undefined;
+  for (const start of new Set(inOrder ? all[0]?.wanted : all.flatMap(({ wanted }) => wanted))) {
+    const series = seriesFrom(events, all, { start, inOrder });
+    if (series === undefined) continue;
+    if (shortest === undefined || durationOf(series) < durationOf(shortest)) shortest = series;
   }
-  return least;
+  return shortest;
 }
 
-/** Returns the index of the last event that is needed from `start` on. Undefined if an expectation cannot be met. */
-function endOf(all: readonly Found[], start: number, inOrder: boolean): number | undefined {
+function seriesFrom(
+  events: readonly ArrivedEvent[],
+  all: readonly Found[],
+  { start, inOrder }: { readonly start: number; readonly inOrder: boolean },
+): readonly Part[] | undefined {
   let after = start;
-  let end = start;
-  for (const { expectation, wanted } of all) {
-    const last = wanted[firstFrom(wanted, after) + (expectation.count ?? 1) - 1];
-    if (last === undefined) return undefined;
-    end = Math.max(end, last);
+  const series: Part[] = [];
+  for (const { expectation, equalBefore, wanted } of all) {
+    const { count } = expectation;
+    const from = firstFrom(wanted, after) + (inOrder || count !== undefined ? 0 : equalBefore);
+    const [first, last] = [wanted[from], wanted[from + (count ?? 1) - 1]];
+    if (first === undefined || last === undefined) return undefined;
+    series.push({ first: events[first]?.arrivedAt ?? 0, last: events[last]?.arrivedAt ?? 0 });
     if (inOrder) after = last + 1;
   }
-  return end;
+  return series;
+}
+
+/** Returns the first and the last arrival of the span of at most `withinMs` that contains the most parts. */
+function bestSpan(parts: readonly Part[], withinMs: number): Part {
+  const spans = parts.map(({ first }) => parts.filter((part) => part.first >= first && part.last <= first + withinMs));
+  const [best = []] = spans.toSorted((one, other) => other.length - one.length);
+  return edgesOf(best);
+}
+
+function edgesOf(parts: readonly Part[]): Part {
+  return { first: Math.min(...parts.map(({ first }) => first)), last: Math.max(...parts.map(({ last }) => last)) };
+}
+
+function durationOf(parts: readonly Part[]): number {
+  const { first, last } = edgesOf(parts);
+  return last - first;
 }

@@ -130,8 +130,9 @@ test("for one user, or all events together, order and time are answered side by 
 test("many users and expectations stay within the size of an answer, what is not met first", async () => {
   const session = await startSession();
   const uids = Array.from({ length: 50 }, (_, number) => `user-${number}`);
-  await session.control("/seed", { events: uids.slice(1).map((uid, second) => arrived(uid, second, view)) });
   const many = Array.from({ length: 30 }, () => ({ eventName: "view_item" }));
+  const events = uids.slice(1).flatMap((uid, second) => many.map(() => arrived(uid, second, view)));
+  await session.control("/seed", { events });
   const given = await session.client.callTool("inspect_events", { uids, expect: many, inOrder: false, withinMs: 5 });
   expect(tokensOfResult(given)).toBeLessThan(3500);
   expect(textOf(given)).toContain("1,470 of 1,500 expectations met (30 for each of 50 users):");
@@ -246,4 +247,13 @@ test("a list of users ends after the last event, and an order that was repeated 
   expect(textOf(await session.client.callTool("inspect_events", every))).toContain(
     'The order did NOT hold: "purchase" (expectation 6) arrived 1,000 ms before "view_item" (expectation 5)',
   );
+});
+
+test("an event that is expected more often than it arrived does not hold in time either", async () => {
+  const { client } = await threeUsers();
+  const three = [...expect_, { eventName: "purchase" }];
+  const text = textOf(await client.callTool("inspect_events", { uid: "late", expect: three, withinMs: 20_000 }));
+  expect(text).toMatch(/^2 of 3 expectations met:$/m);
+  expect(text).toContain('expectation 3, "purchase": NOT met, expected 2 times, found 1');
+  expect(text).toContain('The time did NOT hold: not all of the expected events arrived: "purchase" (expectation 3).');
 });
