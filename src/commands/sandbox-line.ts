@@ -85,8 +85,8 @@ async function orSay<Value>(work: Promise<Value>, ofThePort?: (thrown: Error) =>
   }
 }
 
-function arrivedEvent({ text, isJson, verdict, at }: ReturnType<Sandbox["events"]>[number]) {
-  return { body: isJson ? parseJson(text) : undefined, verdict, arrivedAt: Date.parse(at) };
+function arrivedEvent({ text, isJson, verdict, findings }: ReturnType<Sandbox["events"]>[number]) {
+  return { ...(isJson ? { body: parseJson(text) } : { body: undefined, text }), verdict, findings };
 }
 
 function print(lines: readonly string[]): void {

@@ -148,7 +148,7 @@ function checkedOf(
   matching: readonly SandboxEvent[] | undefined,
   given: InspectInput & { readonly user: number },
 ) {
-  const counted = countArrived((matching ?? arrived).map(arrivedEvent));
+  const counted = countArrived(matching ?? arrived);
   const { expectations, order, within, notes } = checksOf(arrived, given);
   const summary = coverageOf(counted);
   const isShown = (event: { readonly eventName: string }): boolean =>

@@ -243,11 +243,14 @@ describe("expectations within a time", () => {
 });
 
 describe("coverage", () => {
+  const covered = (events: readonly ArrivedEvent[]) =>
+    coverageOf(countArrived(events.map((event) => ({ ...event, findings: [] }))));
+
   it("tells what was never seen, and what was recorded always, sometimes and never", () => {
     const click: ArrivedEvent = { ...at(1, "click", { elementId: "b" }), verdict: "ignored" };
-    const coverage = coverageOf(countArrived([...sale, lost, misnamed, misnamed, click, { ...click, body: 7 }]));
+    const coverage = covered([...sale, lost, misnamed, misnamed, click, { ...click, body: 7 }]);
     expect(coverage.summary).toBe(
-      "4 of 13 events seen: 2 always recorded, 1 sometimes not recorded, 1 never recorded; 6 of 44 parameters; 5 of 23 rules broken; unsupported event names: 1",
+      "4 of 13 events seen: 2 always recorded, 1 sometimes not recorded, 1 never recorded; 6 of 44 parameters; unsupported event names: 1",
     );
     expect(coverage.alwaysRight).toEqual({ view_item: 1, add_to_cart: 1 });
     expect(coverage.sometimesWrong).toEqual({ purchase: { wrong: 1, of: 2, rules: { "requiredMissing tx_id": 1 } } });
@@ -272,7 +275,7 @@ describe("coverage", () => {
         verdict: "ignored",
       };
     });
-    expect(JSON.stringify(coverageOf(countArrived(many))).length).toBeLessThan(2000);
+    expect(JSON.stringify(covered(many)).length).toBeLessThan(2000);
   });
 });
 

@@ -267,6 +267,17 @@ describe("expectations and coverage", () => {
     expect(tokensOf(JSON.stringify(answer.structured)) + tokensOf(answer.text)).toBeLessThan(3500);
   });
 
+  test("of events that are not recorded names the most frequent reason, also one in a header", async () => {
+    const { sandbox, post, inspect } = await inspecting();
+    const headers = { authorization: "none", "content-type": "application/json" };
+    for (let sent = 0; sent < 2; sent += 1) {
+      await fetch(`${sandbox.url}/event`, { method: "POST", headers, body: JSON.stringify(view("u")) });
+    }
+    await post({ ...view("u"), item_id: undefined });
+    const { answer } = await inspect({ coverage: true });
+    expect(answer.text).toContain("view_item 3; 3 not recorded (mostly authorization headers.authorization 2);");
+  });
+
   test("of all 13 events with all parameters within the budget", async () => {
     const { post, inspect } = await inspecting();
     for (const event of generateEventTests({ seed: 1 }).cases.flatMap(eventsOf)) await post(event);
