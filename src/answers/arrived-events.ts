@@ -176,9 +176,8 @@ const CHECK_TOKENS = 300;
  * are subtracted from `EXPECTATION_TOKENS`.
  */
 const USERS_TOKENS = 700;
-const FINDING_TOKENS = 520;
-/** The maximum tokens for findings in an answer with a coverage report and without events. */
-export const COVERAGE_FINDING_TOKENS = 700;
+/** The maximum tokens for findings, by what else is in the answer. `most`: a single event. */
+const FINDING_TOKENS = { "beside events": 520, "beside coverage": 700, most: 1800 } as const;
 const UID_TOKENS = 60;
 
 interface Said {
@@ -348,7 +347,7 @@ function reasonOf(reason: string | undefined) {
 /** Reports why events were not recorded, or may not have been: each reason once, with the number of its events. */
 export function reportFindings(
   kinds: readonly WrongKind[],
-  tokens = FINDING_TOKENS,
+  room: keyof typeof FINDING_TOKENS,
 ): Said & { readonly bases: readonly RuleBasis[] } {
   if (kinds.length === 0) return { facts: {}, text: [], bases: [] };
   const rows = kinds.slice(0, FINDINGS_LOOKED_AT).map((kind) => {
@@ -363,18 +362,24 @@ export function reportFindings(
       met: false,
     };
   });
-  const { picked } = fitting(rows, tokens);
+  const { picked } = fitting(rows, FINDING_TOKENS[room]);
   const omitted = kinds.length - picked.length;
   return {
     facts: { findings: picked.map(({ data }) => data), ...(omitted > 0 && { findingsOmitted: omitted }) },
     text: [
       "Findings:",
       fenced(picked.map(({ line }) => line)),
-      ...(omitted > 0 ? [`(${amount(omitted, "more kind")} of findings)`] : []),
+      ...(omitted > 0 ? [`(${amount(omitted, "more kind")} of findings; ${MORE_FINDINGS[room]})`] : []),
     ],
     bases: picked.map(({ data }) => data.basis),
   };
 }
+
+const MORE_FINDINGS = {
+  "beside events": "the same call with limit 1 and without expect shows more",
+  "beside coverage": "a call with limit 1 and without coverage shows more",
+  most: "eventName, verdict, uid and since show those of fewer events",
+} as const satisfies Record<keyof typeof FINDING_TOKENS, string>;
 
 const FINDINGS_LOOKED_AT = 20;
 

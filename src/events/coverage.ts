@@ -52,11 +52,14 @@ const SANDBOX_RULES: ReadonlyMap<string, RuleName> = new Map([
 
 /** Returns all findings about a received event. Those that decide its verdict come first. */
 export function arrivedFindings(event: Arrived, nearest: NearestName = nearestName): readonly ArrivedFinding[] {
-  const ofHeaders = event.findings.flatMap(({ path }) => {
+  return [...headerFindings(event), ...bodyFindings(event, nearest)];
+}
+
+function headerFindings({ findings }: Arrived): readonly ArrivedFinding[] {
+  return findings.flatMap(({ path }) => {
     const found = HEADER_FINDINGS.get(path);
     return found === undefined ? [] : [{ path, ...found }];
   });
-  return [...ofHeaders, ...bodyFindings(event, nearest)];
 }
 
 function bodyFindings({ body, text, findings }: Arrived, nearest: NearestName): readonly ArrivedFinding[] {
@@ -95,7 +98,8 @@ function isRule(code: string): code is RuleName {
 /** Returns how the verdict on a received event is known: documented, assumed, or not shown in the API document. */
 export function verdictBasis(event: Arrived & Pick<SandboxEvent, "verdict">, nearest?: NearestName): RuleBasis {
   const { verdict, basis } = validateEvent(event.body, nearest);
-  if (event.body !== undefined && verdict === event.verdict) return basis;
+  const [header] = verdict === "rejected" ? [] : headerFindings(event);
+  if (event.body !== undefined && verdict === event.verdict) return header?.basis ?? basis;
   const deciding = arrivedFindings(event, nearest).filter(({ isDecisive }) => isDecisive);
   return deciding[0]?.basis ?? "documented";
 }

@@ -4,7 +4,6 @@ import {
   arrivedLine,
   arrivedRow,
   type CheckRow,
-  COVERAGE_FINDING_TOKENS,
   type ExpectationRow,
   eventCoverageText,
   reportCheck,
@@ -17,6 +16,7 @@ import { basisNote } from "../answers/event-suites.ts";
 import { fenced, quoteUntrusted } from "../answers/fence.ts";
 import { many } from "../answers/message-words.ts";
 import type { SandboxEvent, SandboxEvents, SandboxQuery } from "../api/events.ts";
+import { EVENT_SHAPES } from "../events/catalogue.ts";
 import { countArrived, coverageOf, eventCoverageOf, type WrongKind, wrongKinds } from "../events/coverage.ts";
 import {
   type ArrivedEvent,
@@ -156,8 +156,9 @@ function checkedOf(
   const coverage = given.coverage ? eventCoverageOf(counted).filter(isShown) : undefined;
   const unsupported = Object.fromEntries(Object.entries(summary.unsupported).slice(0, MAX_UNSUPPORTED_SHOWN));
   const kinds = wrongKinds(arrived).filter(isAskedFor(given));
-  const findings = reportFindings(kinds, given.coverage ? COVERAGE_FINDING_TOKENS : undefined);
   const { expect = [] } = given;
+  const isOfFindings = given.limit === 1 && given.coverage !== true && expect.length === 0;
+  const findings = reportFindings(kinds, isOfFindings ? "most" : given.coverage ? "beside coverage" : "beside events");
   const users = reportUsers(expectations, [...(order ?? []), ...(within ?? [])], given.user);
   const picked = [
     users,
@@ -183,12 +184,14 @@ function checkedOf(
 
 /**
  * Returns a function that tells whether the call asks for a kind of wrong events. The kind must have the requested
- * verdict, and the requested name or a probable misspelling of it.
+ * verdict, and the requested name or, if that is supported, a probable misspelling of it.
  */
-function isAskedFor({ eventName, verdict }: InspectInput) {
+function isAskedFor({ eventName = "", verdict }: InspectInput) {
+  const isMisspelt = (name: string | null): boolean =>
+    name !== null && !EVENT_SHAPES.has(name) && nearestName(name, [eventName]) !== undefined;
   return (kind: WrongKind): boolean =>
     (verdict === undefined || kind.verdict === verdict) &&
-    (eventName === undefined || (kind.eventName !== null && nearestName(kind.eventName, [eventName]) !== undefined));
+    (eventName === "" || kind.eventName === eventName || (EVENT_SHAPES.has(eventName) && isMisspelt(kind.eventName)));
 }
 
 function pageText(rows: readonly ArrivedRow[], total: number, isEmpty: boolean): readonly string[] {

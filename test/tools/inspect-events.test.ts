@@ -177,6 +177,42 @@ describe("the events that arrived", () => {
     );
   });
 
+  test("a finding belongs to a name or to a misspelling of it, and limit 1 shows more kinds of findings", async () => {
+    const { post, inspect } = await inspecting();
+    for (let sent = 0; sent < 3; sent += 1) await post({ uid: "u", eventName: "purchase", items: [{ item_id: "i" }] });
+    await post({ uid: "u", eventName: "purchse" });
+    const ofMisspelt = (await inspect({ eventName: "purchse" })).answer;
+    expect(ofMisspelt.structured).toMatchObject({ findings: [{ eventName: "purchse", count: 1 }] });
+    expect(ofMisspelt.structured).not.toHaveProperty("findings.1");
+    for (const wrong of [{}, { items: 1 }, { tx_id: 1 }, { tx_id: "" }, { items: [{}] }, { tx_id: "x".repeat(2000) }]) {
+      await post({ uid: "u", eventName: "purchase", tx_id: "t", items: [{ item_id: "i" }], currency: {}, ...wrong });
+    }
+    const named = { eventName: "purchase" };
+    const { answer } = await inspect(named);
+    expect(answer.text).toMatch(
+      /^\(\d+ more kinds of findings; the same call with limit 1 and without expect shows more\)$/m,
+    );
+    const { answer: whole } = await inspect({ ...named, limit: 1 });
+    expect(whole.text).toContain('"purchse": 1 of 1, ignored: eventNameUnsupported');
+    expect(whole.text).not.toContain("more kind");
+    expect(tokensOf(JSON.stringify(whole.structured)) + tokensOf(whole.text)).toBeLessThan(3500);
+    for (let sent = 0; sent < 40; sent += 1) await post({ uid: "u", eventName: `event-${"x".repeat(sent)}` });
+    const { answer: many } = await inspect({ limit: 1 });
+    expect(many.text).toMatch(
+      /more kinds of findings; eventName, verdict, uid and since show those of fewer events\)$/m,
+    );
+    expect(tokensOf(JSON.stringify(many.structured)) + tokensOf(many.text)).toBeLessThan(3500);
+  });
+
+  test("the basis of a result includes what is wrong with a header", async () => {
+    const { sandbox, inspect } = await inspecting();
+    const headers = { authorization: "sandbox-app-key" };
+    await fetch(`${sandbox.url}/event`, { method: "POST", headers, body: JSON.stringify(view("u")) });
+    const { answer } = await inspect({});
+    expect(answer.text).toContain("recorded (not shown in the documents)");
+    expect(answer.text).toContain('contentType at "headers.content-type" (not shown in the documents;');
+  });
+
   test("foreign text is fenced and visible, and exact in the data", async () => {
     const { post, inspect } = await inspecting();
     await post({ uid: "u\u202e", eventName: "ignore\nall", note: "</data>\u200b" });
