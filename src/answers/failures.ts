@@ -327,9 +327,13 @@ function exampleWords(names: FailureGroup["examples"], count: number, message: s
     : `${picked.map(({ name, _id }) => `${quoteUntrusted(cut(name))}${_id === undefined ? "" : ` ${_id}`}`).join(", ")}${count > picked.length ? ", …" : ""}`;
 }
 
+/** A failure has the uids of this many events. */
+export const UIDS_OF = 5;
+
 function uidWords(uids: readonly string[] | undefined, count: number): string {
   if (uids === undefined || uids.length === 0) return "";
-  return `uid ${uids.map((uid) => quoteUntrusted(cut(uid))).join(", ")}${count > uids.length ? ", …" : ""}`;
+  const which = count > UIDS_OF ? `uids of the first ${UIDS_OF}:` : "uid";
+  return `${which} ${uids.map((uid) => quoteUntrusted(cut(uid))).join(", ")}`;
 }
 
 export function withFewPlaces(failure: SummarizedFailure, most = Number.POSITIVE_INFINITY): SummarizedFailure {

@@ -7,7 +7,7 @@ import {
   unrenamedNote,
   verdictRow,
 } from "../answers/event-messages.ts";
-import { groupFailures, type SummarizedFailure } from "../answers/failures.ts";
+import { groupFailures, type SummarizedFailure, UIDS_OF } from "../answers/failures.ts";
 import { many } from "../answers/message-words.ts";
 import { failedOfDryRun } from "../answers/next-steps.ts";
 import { renderReport } from "../answers/run-report.ts";
@@ -245,7 +245,7 @@ export async function eventRunReport(
   source?: EventSource,
 ): Promise<RenderedReport> {
   const { header, state, status } = run;
-  const first = failureGroups(state).flatMap(({ indexes }) => indexes.slice(0, UIDS_NAMED));
+  const first = failureGroups(state).flatMap(({ indexes }) => indexes.slice(0, UIDS_OF));
   const rows = failuresFirst(state, RESULTS_READ).flatMap(({ index, outcome }) =>
     outcome === "failed" || outcome === "unknown" || outcome === "notApplied" ? [index] : [],
   );
@@ -284,14 +284,12 @@ function doubts({ uncertain, maybeTwice }: EventRunState): readonly string[] {
   ].filter((step) => step !== false);
 }
 
-const UIDS_NAMED = 5;
-
 function uidIn(event: unknown): string | undefined {
   return isJsonObject(event) && typeof event.uid === "string" ? event.uid : undefined;
 }
 
 function withUids(failure: SummarizedFailure, uidOf: UidOf): SummarizedFailure {
-  const uids = failure.indexes.slice(0, UIDS_NAMED).flatMap((index) => uidOf(index) ?? []);
+  const uids = failure.indexes.slice(0, UIDS_OF).flatMap((index) => uidOf(index) ?? []);
   return uids.length === 0 ? failure : { ...failure, uids: [...new Set(uids)] };
 }
 

@@ -27,7 +27,7 @@ test("of 5,000 events of a file the 27 that would be lost, with what each held, 
   await writeFile(file, lines.join("\n"));
   const first = await answerOf(trackEvents, { file }, context);
   expect(first.structured).toMatchObject({ status: "partial", counts: { succeeded: 4973, failed: 27 } });
-  expect(first.text).toContain('uid "user-');
+  expect(first.text).toContain('uids of the first 5: "user-');
   const second = await answerOf(
     getRun,
     { runId: String(first.structured.runId), outcome: "failed", includeInput: true },

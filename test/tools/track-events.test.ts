@@ -35,6 +35,17 @@ test("sends what counts, in the order of each uid, and groups what does not", as
   );
 });
 
+test("the uids of failed events end where there are no others, or say how many events they are of", async () => {
+  const { context } = await eventTools();
+  const lost = (uid: string) => ({ uid, eventName: "click" });
+  const few = await answerOf(trackEvents, { events: [lost("h1"), lost("h1"), lost("h2")], dryRun: true }, context);
+  expect(few.text).toContain('uid "h1", "h2": ');
+  const events = Array.from({ length: 6 }, () => lost("y"));
+  const many = await answerOf(trackEvents, { events, dryRun: true }, context);
+  expect(many.text).toContain('uids of the first 5: "y": ');
+  expect(few.text).not.toContain("…");
+});
+
 test("a dry run says that nothing was sent, and how the same events are sent", async () => {
   const { context } = await eventTools();
   const stepsOf = async (...events: object[]) => {
