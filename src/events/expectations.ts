@@ -1,6 +1,6 @@
 import { canonicalJson, isJsonObject } from "../platform/json.ts";
 import { thousands } from "../platform/text.ts";
-import type { Verdict } from "./catalogue.ts";
+import { EVENT_NAMES, EVENT_SHAPES, type Verdict } from "./catalogue.ts";
 import { nearestName } from "./spelling.ts";
 
 export interface ArrivedEvent {
@@ -175,7 +175,9 @@ function whyNotFound(arrived: readonly ArrivedEvent[], { eventName, where, verdi
   if (meant !== undefined) return `it arrived, but was ${meant.verdict}, not ${verdict ?? "recorded"}`;
   if (named.length > 0) return `${named.length} arrived, but none with the parameters of "where"`;
   const alike = arrived.map(nameOf).find((name) => name !== undefined && nearestName(name, [eventName]) === eventName);
-  return alike === undefined ? "none arrived" : `none arrived, but ${JSON.stringify(alike)} did`;
+  if (alike !== undefined) return `none arrived, but ${JSON.stringify(alike)} did`;
+  const meantName = EVENT_SHAPES.has(eventName) ? undefined : nearestName(eventName, EVENT_NAMES);
+  return meantName === undefined ? "none arrived" : `none arrived; did you mean "${meantName}"?`;
 }
 
 function isMeant(event: ArrivedEvent | undefined, { eventName, where }: Expectation): boolean {

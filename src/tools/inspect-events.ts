@@ -16,7 +16,7 @@ import { basisNote } from "../answers/event-suites.ts";
 import { fenced, quoteUntrusted } from "../answers/fence.ts";
 import { many } from "../answers/message-words.ts";
 import type { SandboxEvent, SandboxEvents, SandboxQuery } from "../api/events.ts";
-import { EVENT_SHAPES } from "../events/catalogue.ts";
+import { EVENT_NAMES, EVENT_SHAPES } from "../events/catalogue.ts";
 import { countArrived, coverageOf, eventCoverageOf, type WrongKind, wrongKinds } from "../events/coverage.ts";
 import {
   type ArrivedEvent,
@@ -123,8 +123,10 @@ async function inspection(given: InspectInput, context: ToolContext): Promise<To
   const notes = [
     ...(page?.isCut ? [`No more than these ${page.rows.length} events fit an answer.`] : []),
     ...(hasNoZone(given.since) ? ["since has no time zone, so it was read as UTC."] : []),
+    ...(isInSeconds(given.since) ? [secondsNote(filters.since)] : []),
     ...notesOn(all),
     ...withoutEvents(all.events, uids ?? []),
+    ...withoutName(all.events, eventName),
     ...checked.notes,
     ...basisNote([...checked.bases, ...bases]),
   ];
@@ -229,9 +231,21 @@ function hasNoZone(since: string | number | undefined): since is string {
   return typeof since === "string" && /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?$/.test(since);
 }
 
+/** As milliseconds, numbers between these are in the years 1970 to 1973. As seconds, they are in this century. */
+const SECONDS = [1e9, 1e11] as const;
+
+function isInSeconds(since: string | number | undefined): boolean {
+  return Number(since) >= SECONDS[0] && Number(since) < SECONDS[1];
+}
+
+function secondsNote(since = 0): string {
+  return `since is too small for milliseconds, so it was read as seconds: ${new Date(since).toISOString()}.`;
+}
+
 /** Returns a time in milliseconds since 1970. A time without a zone is UTC, like the times in answers. */
 function instant(since: string | number | undefined): number | undefined {
   if (since === undefined) return undefined;
+  if (isInSeconds(since)) return Number(since) * 1000;
   const zoned = hasNoZone(since) ? `${since.slice(0, 10)}T${since.slice(11) || "00:00"}Z` : since;
   const time = typeof zoned === "number" || /^\d+$/.test(zoned) ? Number(zoned) : Date.parse(zoned);
   if (Number.isFinite(time)) return time;
@@ -298,6 +312,21 @@ function withoutEvents(events: readonly SandboxEvent[], uids: readonly string[])
   const seen = new Set(events.map(({ uid }) => uid));
   const without = uids.filter((uid) => !seen.has(uid));
   return without.length === 0 ? [] : [`No events of uid ${without.map((uid) => quoteUntrusted(uid)).join(", ")}.`];
+}
+
+/** Returns a note if no event has the requested name, with the name that was probably meant. */
+function withoutName(events: readonly SandboxEvent[], wanted: string | undefined): readonly string[] {
+  const names = new Set(events.flatMap(({ eventName }) => eventName ?? []));
+  if (wanted === undefined || names.has(wanted)) return [];
+  const [nearest] = [[...names], EVENT_NAMES].flatMap(
+    (some) =>
+      nearestName(
+        wanted,
+        some.filter((name) => name !== wanted),
+      ) ?? [],
+  );
+  if (nearest === undefined) return [];
+  return [`No event has the name ${quoteUntrusted(wanted)}. Did you mean ${quoteUntrusted(nearest)}?`];
 }
 
 /** The results of the checks. `order` and `within` are absent if the call does not ask for them. */

@@ -77,6 +77,12 @@ describe("expectations", () => {
       { eventName: "purchase" },
       { met: false, found: 0, reason: 'none arrived, but "Purchase" did' },
     ],
+    [
+      "one whose expected name is misspelt",
+      [purchase],
+      { eventName: "view_itm" },
+      { met: false, found: 0, reason: 'none arrived; did you mean "view_item"?' },
+    ],
   ];
 
   it.each(one)("%s", (_title, arrived, expectation, result) => {

@@ -79,6 +79,31 @@ describe("the events that arrived", () => {
     vi.unstubAllEnvs();
   });
 
+  test("a time in seconds is read as seconds, and the answer says so", async () => {
+    const { post, inspect } = await inspecting();
+    await post(view("a"));
+    const words = "since is too small for milliseconds, so it was read as seconds: 2033-05-18T03:33:19.000Z.";
+    for (const since of [1_999_999_999, "1999999999"]) {
+      const found = await inspect({ since });
+      expect(found.total).toBe(0);
+      expect(found.answer.text).toContain(words);
+    }
+    expect((await inspect({ since: 1_000_000_000 })).total).toBe(1);
+    expect((await inspect({ since: 1_999_999_999_000 })).answer.text).not.toContain("seconds");
+  });
+
+  test("a name that no event has gets the name that was probably meant", async () => {
+    const { post, inspect } = await inspecting();
+    await post(view("a"));
+    await post({ uid: "a", eventName: "Purchase" });
+    const textOf = async (eventName: string) => (await inspect({ eventName })).answer.text;
+    expect(await textOf("purchase")).toContain('No event has the name "purchase". Did you mean "Purchase"?');
+    expect(await textOf("View_Item")).toContain('No event has the name "View_Item". Did you mean "view_item"?');
+    expect(await textOf("sign_upp")).toContain('Did you mean "sign_up"?');
+    expect(await textOf("app_open")).not.toContain("Did you mean");
+    expect((await inspect({ eventName: "view_item", verdict: "ignored" })).answer.text).not.toContain("No event has");
+  });
+
   test("page by page within the budget, the newest first, each once", async () => {
     const { post, inspect } = await inspecting();
     for (let index = 0; index < 120; index += 1) await post(view("u", `${index} ${"x".repeat(200)}`));
