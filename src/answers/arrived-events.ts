@@ -10,6 +10,7 @@ import {
 } from "../events/coverage.ts";
 import type { ExpectationResult } from "../events/expectations.ts";
 import { nearestName } from "../events/spelling.ts";
+import { isJsonObject } from "../platform/json.ts";
 import { amount, thousands } from "../platform/text.ts";
 import { ROUTES } from "../spec/routes.ts";
 import { type Row, takeFittingRows, takeRows, tokensOf, withinTokens } from "./budget.ts";
@@ -58,6 +59,23 @@ function name(text: string | null): string {
 
 function cut(text: string): string {
   return withinTokens(text, TEXT_TOKENS);
+}
+
+const TX_IDS_NAMED = 3;
+
+/** Returns a note if recorded purchases have the tx_id of an earlier one. */
+export function repeatedPurchasesNote(events: readonly SandboxEvent[]): readonly string[] {
+  const times = new Map<string, number>();
+  for (const { eventName, verdict, body } of events) {
+    if (eventName !== "purchase" || verdict !== "recorded" || !isJsonObject(body)) continue;
+    if (typeof body.tx_id === "string") times.set(body.tx_id, (times.get(body.tx_id) ?? 0) + 1);
+  }
+  const repeated = [...times].filter(([, count]) => count > 1);
+  if (repeated.length === 0) return [];
+  const named = repeated.slice(0, TX_IDS_NAMED).map(([id, count]) => `${quoteUntrusted(cut(id))} ${count} times`);
+  const more = repeated.length - named.length;
+  const which = `${named.join(", ")}${more > 0 ? `, and ${amount(more, "more tx_id")}` : ""}`;
+  return [`Recorded purchases share a tx_id, and each counts as a purchase of its own: ${which}.`];
 }
 
 const COLUMNS = 80;

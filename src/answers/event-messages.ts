@@ -1,5 +1,6 @@
 import { RATE_LIMITED } from "../api/errors.ts";
 import { BASIS_WORDS, type Finding, type RuleBasis } from "../events/catalogue.ts";
+import type { RepeatedPurchases } from "../events/run/source.ts";
 import type { EventCode, VerdictGroup } from "../events/run/verdicts.ts";
 import type { Uncorrected } from "../events/spelling.ts";
 import { type InputFile, isSheet } from "../files/input-file.ts";
@@ -55,11 +56,17 @@ function requestWords({ kind, ...detail }: Detail, statusCode: number | undefine
 }
 
 /** Returns a note about repeated purchases. Empty for sheets, because other notes about the sheet mention them. */
-export function repeatedPurchaseNotes(count = 0, file?: Pick<InputFile, "format">): readonly string[] {
-  if (count === 0 || isSheet(file)) return [];
+export function repeatedPurchaseNotes(
+  repeated: RepeatedPurchases | undefined,
+  file?: Pick<InputFile, "format">,
+): readonly string[] {
+  if (repeated === undefined || repeated.count === 0 || isSheet(file)) return [];
+  const { count, first } = repeated;
+  const places = first.map((place) => [place, place] as const);
+  const where = placesWords(places, { byLine: file !== undefined, omitted: count > first.length });
   const [has, each] = count === 1 ? ["has", "it counts"] : ["have", "each counts"];
   return [
-    `${many(count, "purchase")} ${has} the tx_id of an earlier purchase in this call: ${each} as a purchase of its own`,
+    `${many(count, "purchase")} (${where}) ${has} the tx_id of an earlier purchase in this call: ${each} as a purchase of its own`,
   ];
 }
 

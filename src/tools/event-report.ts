@@ -15,7 +15,13 @@ import type { ReportedRun } from "../answers/run-results.ts";
 import { PREVIEW_ROWS, type PreviewRow, previewNotes } from "../answers/sheets.ts";
 import { type EventDryRun, type EventRun, isEventRun, type PlannedEvents } from "../events/run/event-runs.ts";
 import { autocorrects, type EventEntry, EventRunState, resendsUnknown, settledEntry } from "../events/run/run-state.ts";
-import { type EventSource, objectOf, repeatedPurchases, type SourceEvent } from "../events/run/source.ts";
+import {
+  type EventSource,
+  objectOf,
+  type RepeatedPurchases,
+  repeatedPurchases,
+  type SourceEvent,
+} from "../events/run/source.ts";
 import { verdictOf, withUncorrected } from "../events/run/verdicts.ts";
 import { nearestName, remembering } from "../events/spelling.ts";
 import { validateEvent } from "../events/validate.ts";
@@ -91,7 +97,7 @@ interface PlannedEventRun extends EventDryRun {
   readonly uids: ReadonlyMap<number, string>;
   readonly requests: NonNullable<ReportedRun["eventRequests"]>;
   readonly first: readonly PreviewRow[];
-  readonly repeatedPurchases: number;
+  readonly repeatedPurchases: RepeatedPurchases;
 }
 
 export async function planEvents(
@@ -117,8 +123,9 @@ export async function planEvents(
     const skipped = batch.reduce((sum, one) => sum + (one.skipped ?? 0), 0);
     record({ t: "begin", items: batch.length, ...(skipped > 0 && { skipped }), at });
     record({ t: "events", objects: batch.map(objectOf), at });
-    for (const { index, event, text, reason } of batch) {
-      purchases.take(event);
+    for (const one of batch) {
+      const { index, event, text, reason } = one;
+      purchases.take(one);
       const predicted = validateEvent(event, nearest);
       const uid = uidIn(event);
       const isRefused = predicted.verdict === "ignored" || predicted.verdict === "rejected";
@@ -136,7 +143,7 @@ export async function planEvents(
       }
     }
   }
-  return { entries, state, uids, requests, first, repeatedPurchases: purchases.count() };
+  return { entries, state, uids, requests, first, repeatedPurchases: purchases.found };
 }
 
 /** Stores a dry run, so that get_run can show it. If that fails, returns a note that says why. */

@@ -118,8 +118,8 @@ function earlierCallNotes({ going, ended }: EarlierRuns<EventRun>): readonly str
 
 function countGiven(events: readonly unknown[]): EventCounts {
   const purchases = repeatedPurchases();
-  for (const event of events) purchases.take(event);
-  return { items: events.length, repeatedPurchases: purchases.count() };
+  for (const [index, event] of events.entries()) purchases.take({ event, index });
+  return { items: events.length, repeatedPurchases: purchases.found };
 }
 
 function noEvents(): ToolError {

@@ -104,6 +104,18 @@ describe("the events that arrived", () => {
     expect((await inspect({ eventName: "view_item", verdict: "ignored" })).answer.text).not.toContain("No event has");
   });
 
+  test("recorded purchases with the same tx_id are named", async () => {
+    const { post, inspect } = await inspecting();
+    const items = [{ item_id: "i" }];
+    for (const tx_id of ["a", "a", "b", "", "", "a", "c"])
+      await post({ uid: "u", eventName: "purchase", tx_id, items });
+    const words =
+      'Recorded purchases share a tx_id, and each counts as a purchase of its own: "a" 3 times, "" 2 times.';
+    expect((await inspect({})).answer.text).toContain(words);
+    expect((await inspect({ coverage: true, eventName: "purchase" })).answer.text).toContain(words);
+    expect((await inspect({ eventName: "click" })).answer.text).not.toContain("share a tx_id");
+  });
+
   test("page by page within the budget, the newest first, each once", async () => {
     const { post, inspect } = await inspecting();
     for (let index = 0; index < 120; index += 1) await post(view("u", `${index} ${"x".repeat(200)}`));

@@ -46,6 +46,19 @@ test("the uids of failed events end where there are no others, or say how many e
   expect(few.text).not.toContain("…");
 });
 
+test("purchases with the tx_id of an earlier one are named by their number", async () => {
+  const { context } = await eventTools();
+  const buy = (tx_id: string) => ({ uid: "u", eventName: "purchase", tx_id, items: [{ item_id: "i" }] });
+  const events = [buy("a"), buy("b"), buy("a"), buy("b"), click("u")];
+  const words = "2 purchases (items 3-4) have the tx_id of an earlier purchase in this call: each counts";
+  for (const dryRun of [true, false]) {
+    expect((await answerOf(trackEvents, { events, dryRun }, context)).text).toContain(words);
+  }
+  const many = [buy("x"), click("u"), ...Array.from({ length: 7 }, () => buy("x"))];
+  const { text } = await answerOf(trackEvents, { events: many, dryRun: true }, context);
+  expect(text).toContain("7 purchases (items 3-7, …) have the tx_id of an earlier purchase");
+});
+
 test("a dry run says that nothing was sent, and how the same events are sent", async () => {
   const { context } = await eventTools();
   const stepsOf = async (...events: object[]) => {

@@ -35,7 +35,7 @@ export interface EventSource {
 export interface EventCounts {
   readonly items: number;
   readonly skipped?: number | undefined;
-  readonly repeatedPurchases?: number;
+  readonly repeatedPurchases?: RepeatedPurchases;
 }
 
 /** How to read the stored events: in the form of the caller's file, or as one JSON text per line. */
@@ -197,24 +197,34 @@ export async function countEvents(events: AsyncIterable<readonly SourceEvent[]>)
   const purchases = repeatedPurchases();
   for await (const batch of events) {
     counts.items += batch.length;
-    for (const { skipped = 0, event } of batch) {
-      counts.skipped += skipped;
-      purchases.take(event);
+    for (const one of batch) {
+      counts.skipped += one.skipped ?? 0;
+      purchases.take(one);
     }
   }
-  return { ...counts, repeatedPurchases: purchases.count() };
+  return { ...counts, repeatedPurchases: purchases.found };
 }
 
-export function repeatedPurchases(): { readonly take: (event: unknown) => void; readonly count: () => number } {
+/** Purchases with the tx_id of an earlier purchase in the same call. `first`: the lines or numbers of the first ones. */
+export interface RepeatedPurchases {
+  readonly count: number;
+  readonly first: readonly number[];
+}
+
+const REPEATED_NAMED = 5;
+
+export function repeatedPurchases() {
   const known = new Set<string>();
-  let repeated = 0;
+  const found = { count: 0, first: Array.of<number>() };
   return {
-    take(event) {
+    found,
+    take({ event, index, line = index + 1 }: Pick<SourceEvent, "event" | "index" | "line">): void {
       if (!isJsonObject(event) || event.eventName !== "purchase" || typeof event.tx_id !== "string") return;
-      if (known.has(event.tx_id)) repeated += 1;
-      else known.add(event.tx_id);
+      if (known.has(event.tx_id)) {
+        found.count += 1;
+        if (found.count <= REPEATED_NAMED) found.first.push(line);
+      } else known.add(event.tx_id);
     },
-    count: () => repeated,
   };
 }
 
