@@ -64,6 +64,21 @@ describe("against the sandbox", () => {
     expect(answer.structured.notRun).toBeGreaterThan(0);
   });
 
+  test("cases whose answer is lost are named, and the next step runs them again", async () => {
+    const { context, control } = await eventTools();
+    await control("/faults", { faults: [{ on: "trackEvent", kind: "reset", applied: true, times: 2 }] });
+    const answer = await answerOf(runEventTestsTool, { suite }, context);
+    const { cases, matched, suiteId } = report.parse(answer.structured);
+    expect(matched).toBe(cases - 2);
+    expect(answer.structured.unanswered).toHaveLength(2);
+    expect(answer.text).toMatch(
+      /Without a usable answer:\n.*\n("purchase\/.*: expected \w+; no answer came, the event may be recorded\n){2}/,
+    );
+    expect(answer.text).toContain(
+      `Next: run_event_tests {"suiteId":"${suiteId}","target":"sandbox"} runs all tests again`,
+    );
+  });
+
   test("what is not a suite", async () => {
     const { context } = await eventTools();
     const run = (given: object) => answerOf(runEventTestsTool, given, context);
