@@ -195,7 +195,7 @@ const CHECK_TOKENS = 300;
  */
 const USERS_TOKENS = 700;
 /** The maximum tokens for findings, by what else is in the answer. `most`: a single event. */
-const FINDING_TOKENS = { "beside events": 520, "beside coverage": 700, most: 1800 } as const;
+const FINDING_TOKENS = { "beside events": 520, "beside coverage": 560, most: 1800 } as const;
 const UID_TOKENS = 60;
 
 interface Said {

@@ -2,7 +2,7 @@ import { BASES, BASIS_WORDS } from "../events/catalogue.ts";
 import type { contentsOf, SuiteFormat } from "../events/suites/emit.ts";
 import { type CaseResult, isUnanswered, type SuiteReport } from "../events/suites/run-suite.ts";
 import { type EventSuite, eventsOf } from "../events/suites/suite.ts";
-import { amount, cutText } from "../platform/text.ts";
+import { amount, capitalized, cutText } from "../platform/text.ts";
 import { type Approval, approvalLines, type Effect, effectPart, shortName } from "./approvals.ts";
 import { pageBudget, renderAnswer, takeRows, tokensOf } from "./budget.ts";
 import { basisNote, suiteReportUri, suiteUri } from "./event-suites.ts";
@@ -30,11 +30,13 @@ export function suiteReportAnswer(run: {
   readonly target: string;
   readonly report: SuiteReport;
   readonly approval?: Approval | undefined;
+  /** All test events arrived before this time. Set if inspect_events shows them. */
+  readonly shownBefore?: string | undefined;
   /** The file with the report. `notSaved`: why it could not be written. */
   readonly savedTo?: string;
   readonly notSaved?: string;
 }) {
-  const { environment, suiteId, target, report, approval, savedTo, notSaved } = run;
+  const { environment, suiteId, target, report, approval, shownBefore, savedTo, notSaved } = run;
   const { results, ...counts } = report;
   const all = results.filter(({ status }) => status === "mismatched").map(mismatchRow);
   const budget = pageBudget();
@@ -55,6 +57,9 @@ export function suiteReportAnswer(run: {
   const notes = [
     ...(notSaved === undefined ? [] : [`the report was not saved: ${plain(notSaved)}`]),
     ...notesOf(report),
+    ...(shownBefore === undefined
+      ? []
+      : [`inspect_events now counts these test events too; with "since":"${shownBefore}" it counts only later events`]),
     ...basisNote(results.map(({ basis }) => basis)),
   ];
   const reportUri = suiteReportUri(suiteId);
@@ -230,9 +235,9 @@ export function suiteText(suite: GeneratedSuite): string {
   const known = BASES.flatMap((basis) => (byBasis[basis] ? [`${BASIS_WORDS[basis]} ${byBasis[basis]}`] : []));
   return [
     `${cases} ${cases === 1 ? "event test" : "event tests"}, suite ${suiteId}: ${counted(byKind)}.`,
-    `Expected verdicts of its cases: ${counted(byVerdict)}; how they are known: ${known.join(", ")}.`,
+    ...(note === undefined ? [] : [`${capitalized(note)}.`]),
+    `Expected verdicts of ${note === undefined ? "its" : "the suite's"} cases: ${counted(byVerdict)}; how they are known: ${known.join(", ")}.`,
     ...notes.map((one) => `${one}.`),
-    ...(note === undefined ? [] : [`${note}.`]),
     ...(savedTo === undefined ? [] : [`Saved to ${quoteUntrusted(savedTo)}. ${HOW_TO_RUN[format]}`]),
     ...(target === undefined
       ? []

@@ -27,6 +27,7 @@ import {
   type DurationResult,
 } from "../events/expectations.ts";
 import { nearestName } from "../events/spelling.ts";
+import { TEST_UID_PREFIX } from "../events/suites/suite.ts";
 import { isJsonObject } from "../platform/json.ts";
 import { thousands } from "../platform/text.ts";
 import { sandboxOf } from "./apis.ts";
@@ -127,6 +128,7 @@ async function inspection(given: InspectInput, context: ToolContext): Promise<To
     ...(isInSeconds(given.since) ? [secondsNote(filters.since)] : []),
     ...notesOn(all),
     ...repeatedPurchasesNote(listed.events),
+    ...(given.coverage ? testEventsNote(listed.events) : []),
     ...withoutEvents(all.events, uids ?? []),
     ...withoutName(all.events, eventName),
     ...checked.notes,
@@ -314,6 +316,12 @@ function withoutEvents(events: readonly SandboxEvent[], uids: readonly string[])
   const seen = new Set(events.map(({ uid }) => uid));
   const without = uids.filter((uid) => !seen.has(uid));
   return without.length === 0 ? [] : [`No events of uid ${without.map((uid) => quoteUntrusted(uid)).join(", ")}.`];
+}
+
+function testEventsNote(events: readonly SandboxEvent[]): readonly string[] {
+  const { length } = events.filter(({ uid }) => uid?.startsWith(TEST_UID_PREFIX));
+  const words = `of test runs (uid "${TEST_UID_PREFIX}…"). To leave them out, give uids, or since.`;
+  return length === 0 ? [] : [`The counts include ${many(length, "event")} ${words}`];
 }
 
 /** Returns a note if no event has the requested name, with the name that was probably meant. */

@@ -282,7 +282,9 @@ async function answerOf(
   context: ToolContext,
 ): Promise<ToolAnswer> {
   const facts = asked === "not_needed" ? { asked } : asked && { asked, decided: personOf(context) };
-  const run = { ...about(kept, context), target, report, approval: facts && approvalOf(facts) };
+  const isShown = context.sandbox !== undefined && (target === "sandbox" || context.environment === "sandbox");
+  const shownBefore = isShown ? new Date(context.clock.now() + 1).toISOString() : undefined;
+  const run = { ...about(kept, context), target, report, approval: facts && approvalOf(facts), shownBefore };
   if (place === undefined) return suiteReportAnswer(run);
   try {
     await saveFile(place, [junitXml(report, `event tests ${kept.suiteId}`)]);

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { generateEventTests } from "../../src/events/suites/generate.ts";
 import type { ToolContext } from "../../src/tools/define-tool.ts";
+import { inspectEvents } from "../../src/tools/inspect-events.ts";
 import { runEventTestsTool } from "../../src/tools/run-event-tests.ts";
 import { answerOf, eventTools, outcomeOf } from "../support/event-tools.ts";
 
@@ -77,6 +78,22 @@ describe("against the sandbox", () => {
     expect(answer.text).toContain(
       `Next: run_event_tests {"suiteId":"${suiteId}","target":"sandbox"} runs all tests again`,
     );
+  });
+
+  test("the answer and the coverage say that the test events are counted, and how to leave them out", async () => {
+    const { context, post } = await eventTools();
+    const { text } = await answerOf(runEventTestsTool, { suite }, context);
+    const [, since = ""] = /inspect_events now counts these test events too; with "since":"([^"]+)"/.exec(text) ?? [];
+    const coverage = { coverage: true };
+    const all = await answerOf(inspectEvents, coverage, context);
+    expect(all.text).toMatch(
+      /^The counts include \d+ events of test runs \(uid "event-tests-…"\)\. To leave them out,/m,
+    );
+    await expect.poll(() => new Date().toISOString() > since).toBe(true);
+    await post({ uid: "u", eventName: "app_open" });
+    const own = await answerOf(inspectEvents, { ...coverage, since }, context);
+    expect(own.text).toContain("1 of 13 events seen");
+    expect(own.text).not.toContain("test runs");
   });
 
   test("what is not a suite", async () => {
