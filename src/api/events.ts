@@ -48,13 +48,18 @@ const sandboxEvent = z.looseObject({
   text: z.string().optional(),
 });
 
-const sandboxEvents = z.object({ events: z.array(sandboxEvent), total: z.number(), dropped: z.number() });
+const sandboxEvents = z.object({
+  events: z.array(sandboxEvent),
+  total: z.number(),
+  dropped: z.number(),
+  unknownPaths: z.object({ count: z.number(), newest: z.object({ at: z.string(), path: z.string() }) }).optional(),
+});
 
 export type SandboxEvent = z.output<typeof sandboxEvent>;
 
 /**
  * Events that a sandbox received, the oldest first. `total` counts all that match the query. `dropped` counts those
- * that the sandbox no longer stores.
+ * that the sandbox no longer stores. `unknownPaths` counts POST requests to paths that the sandbox does not have.
  */
 export type SandboxEvents = z.output<typeof sandboxEvents>;
 

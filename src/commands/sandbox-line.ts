@@ -1,4 +1,5 @@
-import { arrivalText, coverageText, failedRequestLine } from "../answers/arrived-events.ts";
+import { failedRequestLine } from "../answers/arrival-notes.ts";
+import { arrivalText, coverageText } from "../answers/arrived-events.ts";
 import { countArrived, coverageOf } from "../events/coverage.ts";
 import { parseJson } from "../platform/json.ts";
 import { acceptedKeys, pageOf } from "../runtime/embedded-sandbox.ts";

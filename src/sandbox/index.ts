@@ -205,7 +205,11 @@ function sandboxApp(world: World, options: AppOptions): Hono<{ Bindings: HttpBin
   const refuse = (status: number) => (c: NodeContext) =>
     send(c, statusAnswer(status, `Cannot ${c.req.method} ${c.req.path}`));
   for (const { path } of Object.values(ROUTES)) app.all(honoPath(path), refuse(405));
-  app.notFound(refuse(404));
+  app.notFound((c) => {
+    const { method, path } = c.req;
+    if (method === "POST") world.events.addUnknownPath(new Date(world.sources.now()).toISOString(), path);
+    return refuse(404)(c);
+  });
   app.onError((error, c) => send(c, statusAnswer(500, error.message)));
   return app;
 }

@@ -238,8 +238,16 @@ type EventFilter = Omit<z.output<typeof eventQuery>, "limit">;
 export function eventLog(changed: () => void = () => undefined) {
   const kept = newestEntries(MAX_EVENTS, EVENT_LETTERS, lettersOf);
   let counts = NONE;
+  let unknownPaths: UnknownPaths | undefined;
   return {
     ...kept,
+    unknownPaths: () => unknownPaths,
+    /** Counts a request to a path that neither API has. It may be an event that was sent to the wrong address. */
+    addUnknownPath(at: string, path: string): void {
+      // A copy of the path: the original text would keep the whole request line in memory.
+      const copy = Buffer.from(path.slice(0, LONGEST_PATH)).toString("utf8");
+      unknownPaths = { count: (unknownPaths?.count ?? 0) + 1, newest: { at, path: copy } };
+    },
     add(event: ArrivedEvent): void {
       kept.add(event);
       counts = { ...counts, [event.verdict]: counts[event.verdict] + 1 };
@@ -248,6 +256,7 @@ export function eventLog(changed: () => void = () => undefined) {
     clear(): void {
       kept.clear();
       counts = NONE;
+      unknownPaths = undefined;
       changed();
     },
     /** Returns the newest matching events, at most `limit`, the oldest first. `total`: how many match in all. */
@@ -263,6 +272,13 @@ export function eventLog(changed: () => void = () => undefined) {
     },
     counts: () => counts,
   };
+}
+
+const LONGEST_PATH = 200;
+
+interface UnknownPaths {
+  readonly count: number;
+  readonly newest: { readonly at: string; readonly path: string };
 }
 
 const NONE: Readonly<Record<Verdict, number>> = { recorded: 0, ignored: 0, rejected: 0 };
@@ -309,7 +325,8 @@ export function eventPage(log: EventLog, { limit, ...filter }: z.output<typeof e
       return eventText(event, letters <= LETTERS_SHOWN);
     })
     .reverse();
-  return `{"events":[${shown.join(",")}],"total":${total},"dropped":${dropped}}`;
+  const rest = JSON.stringify({ total, dropped, unknownPaths: log.unknownPaths() });
+  return `{"events":[${shown.join(",")}],${rest.slice(1)}`;
 }
 
 function eventText({ text, isJson, ...event }: ArrivedEvent, withBody: boolean): string {

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { repeatedPurchasesNote, unknownPathsNote } from "../answers/arrival-notes.ts";
 import {
   type ArrivedRow,
   arrivedLine,
@@ -6,7 +7,6 @@ import {
   type CheckRow,
   type ExpectationRow,
   eventCoverageText,
-  repeatedPurchasesNote,
   reportCheck,
   reportExpectations,
   reportFindings,
@@ -110,9 +110,20 @@ async function inspection(given: InspectInput, context: ToolContext): Promise<To
   const queries = { ofEvents: query, ofUsers: { ...query, expect, inOrder, withinMs } };
   const from = given.cursor ? readPosition(given.cursor, queries, listed) : { before: listed.total, user: 0 };
   const checked = checkedOf(all.events, isFiltered ? listed.events : undefined, { ...given, user: from.user });
-  const page = given.coverage
-    ? undefined
-    : pageOf(listed, { limit, before: from.before, beside: [checked.facts, checked.text] });
+  const known = [
+    ...(hasNoZone(given.since) ? ["since has no time zone, so it was read as UTC."] : []),
+    ...(isInSeconds(given.since) ? [secondsNote(filters.since)] : []),
+    ...notesOn(all),
+    ...unknownPathsNote(listed),
+    ...repeatedPurchasesNote(listed.events),
+    ...(given.coverage ? testEventsNote(listed.events) : []),
+    ...withoutEvents(all.events, uids ?? []),
+    ...withoutName(all.events, eventName),
+    ...checked.notes,
+  ];
+  // Notes are in an answer twice: as data and as text.
+  const beside = [checked.facts, checked.text, known, known];
+  const page = given.coverage ? undefined : pageOf(listed, { limit, before: from.before, beside });
   const next = { before: page?.next ?? 0, dropped: listed.dropped };
   const user = checked.nextUser;
   const cursor =
@@ -124,14 +135,7 @@ async function inspection(given: InspectInput, context: ToolContext): Promise<To
   const bases = page?.rows.flatMap(({ basis, findings = [] }) => [basis, ...findings.map((one) => one.basis)]) ?? [];
   const notes = [
     ...(page?.isCut ? [`No more than these ${page.rows.length} events fit an answer.`] : []),
-    ...(hasNoZone(given.since) ? ["since has no time zone, so it was read as UTC."] : []),
-    ...(isInSeconds(given.since) ? [secondsNote(filters.since)] : []),
-    ...notesOn(all),
-    ...repeatedPurchasesNote(listed.events),
-    ...(given.coverage ? testEventsNote(listed.events) : []),
-    ...withoutEvents(all.events, uids ?? []),
-    ...withoutName(all.events, eventName),
-    ...checked.notes,
+    ...known,
     ...basisNote([...checked.bases, ...bases]),
   ];
   const { total } = listed;

@@ -116,6 +116,22 @@ describe("the events that arrived", () => {
     expect((await inspect({ eventName: "click" })).answer.text).not.toContain("share a tx_id");
   });
 
+  test("requests to a wrong path are counted, and the path that was probably meant is named", async () => {
+    const { sandbox, inspect, control } = await inspecting();
+    expect((await inspect({})).answer.text).not.toContain("request");
+    for (const path of ["/event", "/favicon.ico"]) await fetch(`${sandbox.url}${path}`);
+    for (let sent = 0; sent < 2; sent += 1) {
+      await fetch(`${sandbox.url}/events`, { method: "POST", body: JSON.stringify(view("u")) });
+    }
+    for (const given of [{}, { coverage: true }]) {
+      expect((await inspect(given)).answer.text).toMatch(
+        /^2 requests went to a path that does not exist \(the newest: POST "\/events" at 2.*Z; did you mean \/event\?\)\.$/m,
+      );
+    }
+    await control("/reset", { only: ["events"] });
+    expect((await inspect({})).answer.text).not.toContain("request");
+  });
+
   test("page by page within the budget, the newest first, each once", async () => {
     const { post, inspect } = await inspecting();
     for (let index = 0; index < 120; index += 1) await post(view("u", `${index} ${"x".repeat(200)}`));
