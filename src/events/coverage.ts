@@ -232,9 +232,9 @@ export function countArrived(arrived: readonly (Arrived & { readonly verdict: st
     increase(seen.platforms, typeof body.platform === "string" ? body.platform : NO_PLATFORM);
     if (verdict === "recorded") continue;
     seen.wrong += 1;
-    for (const { code, path, isDecisive } of findings) {
-      if (isDecisive) increase(seen.rules, `${code} ${path.replaceAll(/\[\d+\]/g, "[]")}`);
-    }
+    const reasons = findings.filter(({ isDecisive }) => isDecisive);
+    const names = reasons.map(({ code, path }) => `${code} ${path.replaceAll(/\[\d+\]/g, "[]")}`);
+    for (const name of new Set(names)) increase(seen.rules, name);
   }
   return { seen: new Map([...all].filter(([, { count }]) => count > 0)), unsupported, rules };
 }

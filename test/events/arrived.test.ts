@@ -273,6 +273,11 @@ describe("coverage", () => {
     expect(coverage.rules).toMatchObject({ eventNameUnsupported: 2, requiredMissing: 2, bodyNotObject: 1 });
   });
 
+  it("counts an event once for each reason, however many of its items have it", () => {
+    const { alwaysWrong } = covered([{ ...at(1, "purchase", { tx_id: "t", items: [{}, {}] }), verdict: "ignored" }]);
+    expect(alwaysWrong).toEqual({ purchase: { wrong: 1, of: 1, rules: { "requiredMissing items[].item_id": 1 } } });
+  });
+
   it("costs few tokens, whatever came", () => {
     const many = Array.from({ length: 5000 }, (_, index): ArrivedEvent => {
       const items = Array.from({ length: 100 }, () => ({}));
