@@ -7,7 +7,7 @@ import { type InputFile, isSheet } from "../files/input-file.ts";
 import { amount, capitalized, thousands } from "../platform/text.ts";
 import type { ReportedObject } from "../runs/outcome.ts";
 import { basisNote } from "./event-suites.ts";
-import { joinedRanges, placesWords, placeWords, plain } from "./fence.ts";
+import { joinedRanges, placesWords, placeWords, plain, quoteShort } from "./fence.ts";
 import { type Detail, type Message, many, onPage, type Sentence, type Text, texts } from "./message-words.ts";
 import { rateLimitWords, refusalWords, remedyOf, storedRequestDetails } from "./request-messages.ts";
 
@@ -67,6 +67,38 @@ export function repeatedPurchaseNotes(
   const [has, each] = count === 1 ? ["has", "it counts"] : ["have", "each counts"];
   return [
     `${many(count, "purchase")} (${where}) ${has} the tx_id of an earlier purchase in this call: ${each} as a purchase of its own`,
+  ];
+}
+
+const MAX_USERS_NAMED = 3;
+
+/**
+ * Returns a note about users whose later events were sent, or would be, before an earlier one. `first`: of each of
+ * these users, the first event that was not sent.
+ */
+export function orderNotes(
+  { later, first }: { readonly later: number; readonly first: readonly ReportedObject[] },
+  status: string,
+  uidOf: (object: number) => string | undefined = () => undefined,
+): readonly string[] {
+  const [only] = first;
+  if (only === undefined) return [];
+  const uids = first.slice(0, MAX_USERS_NAMED).flatMap(({ index }) => uidOf(index) ?? []);
+  const named = `${uids.map(quoteShort).join(", ")}${first.length > uids.length ? ", …" : ""}`;
+  const users = first.length === 1 ? "its user" : many(first.length, "user");
+  const whose = uids.length === 0 ? users : first.length === 1 ? `uid ${named}` : `${users} (uid ${named})`;
+  const events = `${many(later, "later event")} of ${whose}`;
+  const one = first.length === 1 ? placeWords(only) : undefined;
+  if (status === "planned") {
+    return [
+      `${one === undefined ? "" : `${one} would fail, and `}${events} would be sent before ${one === undefined ? "their events that would fail" : "it"}. ` +
+        "To keep the order of each user, fix what would fail first, and send all events in one call",
+    ];
+  }
+  const again = one === undefined ? "an earlier event of such a user" : one;
+  return [
+    `${events} ${later === 1 ? "was" : "were"} already sent: if ${again} is sent now, it arrives after ${later === 1 ? "it" : "them"}. ` +
+      "If the order matters, do not send it",
   ];
 }
 

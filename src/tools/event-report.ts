@@ -2,6 +2,7 @@ import type { RenderedReport } from "../answers/budget.ts";
 import {
   basisNotes,
   correctionNotes,
+  orderNotes,
   predictedNotes,
   repeatedPurchaseNotes,
   unrenamedNote,
@@ -28,6 +29,7 @@ import { validateEvent } from "../events/validate.ts";
 import { isJsonObject } from "../platform/json.ts";
 import { thousands } from "../platform/text.ts";
 import type { Run } from "../runs/kind.ts";
+import type { ReportedObject } from "../runs/outcome.ts";
 import { countsOf, failureGroups, failuresFirst, type ObjectResult } from "../runs/report.ts";
 import { RunStoreError } from "../runs/store.ts";
 import { sendingOf, undefinedIfLate } from "./apis.ts";
@@ -60,9 +62,10 @@ type UidOf = (object: number) => string | undefined;
 interface ReportedEvents extends Omit<ReportedRun, "counts" | "failures" | "results"> {
   readonly state: EventRunState;
   readonly uidOf: UidOf;
+  readonly overtaken: Overtaken;
 }
 
-function eventReport({ state, uidOf, notes = [], ...rest }: ReportedEvents): RenderedReport {
+function eventReport({ state, uidOf, overtaken, notes = [], ...rest }: ReportedEvents): RenderedReport {
   const { runId, status } = rest;
   const verdicts = state.verdicts().map((group) => verdictRow(group, state.objects));
   // Failed events were not recorded, so their corrections are not reported.
@@ -82,6 +85,7 @@ function eventReport({ state, uidOf, notes = [], ...rest }: ReportedEvents): Ren
     notes: [
       ...notes,
       ...doubts(state),
+      ...orderNotes(overtaken, status, uidOf),
       ...corrections,
       ...(rest.autocorrects ? unrenamedNote(state.verdicts()) : []),
       ...predictedNotes(state.verdicts(), rest),
@@ -90,6 +94,26 @@ function eventReport({ state, uidOf, notes = [], ...rest }: ReportedEvents): Ren
     lastAt: state.updatedAt,
     ...(state.resumed !== undefined && { resumed: state.resumed.counts }),
   });
+}
+
+/** Later events of a user that were sent, or would be, before an earlier one. `first`: of each user, that earlier one. */
+export interface Overtaken {
+  readonly later: number;
+  readonly first: readonly ReportedObject[];
+}
+
+function overtakenIn(state: EventRunState, sent: "succeeded" | "pending"): Overtaken {
+  const { failed, notApplied, unknown } = state.counts();
+  const behind = new Map<string, { readonly object: ReportedObject; later: number }>();
+  for (const [at, object] of failed + notApplied + unknown === 0 ? [] : state.objects.entries()) {
+    if (object.uid === undefined) continue;
+    const known = behind.get(object.uid);
+    if (state.standing(at) === sent) {
+      if (known !== undefined) known.later += 1;
+    } else if (known === undefined) behind.set(object.uid, { object, later: 0 });
+  }
+  const users = [...behind.values()].filter(({ later }) => later > 0);
+  return { later: users.reduce((sum, user) => sum + user.later, 0), first: users.map(({ object }) => object) };
 }
 
 /** What a call with `dryRun` has found out: what would happen to each event. */
@@ -175,6 +199,7 @@ export function plannedEventReport(
     ],
     status: "planned",
     state,
+    overtaken: overtakenIn(state, "pending"),
     uidOf: (object) => uids.get(object),
     nextSteps: dryRunOfEventsSteps(about, state, { allowedDirs }),
     hasRejects: about.file !== undefined && state.counts().failed > 0,
@@ -220,11 +245,13 @@ function sendingStep({ sent, failed, uncertain, mayCorrect }: Sending): string {
   return `${fix}. The same call without dryRun sends only the other ${many(sent, "event")}${which}`;
 }
 
-/** Returns what the report of a stored dry run of events has in addition to other reports. */
-export function eventDryRunReport({ header, state }: EventRun, context: ToolContext): Partial<ReportedRun> {
+/** Returns what the report of a run of events, or of a stored dry run, has in addition to other reports. */
+export function eventReportExtras({ header, state, status }: EventRun, context: ToolContext): Partial<ReportedRun> {
   const { runId, call } = header;
+  const notes = orderNotes(overtakenIn(state, header.dryRun ? "pending" : "succeeded"), status());
+  if (!header.dryRun) return { notes };
   const about = { runId, tool: call.tool, file: call.input.events.file, autocorrects: autocorrects(call) };
-  return { nextSteps: dryRunOfEventsSteps(about, state, context) };
+  return { notes, nextSteps: dryRunOfEventsSteps(about, state, context) };
 }
 
 /** Throws a ToolError if a run is a dry run of events. `cannot`: the clause of the message that says what follows. */
@@ -256,7 +283,9 @@ export async function eventRunReport(
   const rows = failuresFirst(state, RESULTS_READ).flatMap(({ index, outcome }) =>
     outcome === "failed" || outcome === "unknown" || outcome === "notApplied" ? [index] : [],
   );
-  const wanted = [...new Set([...first, ...rows])];
+  const overtaken = overtakenIn(state, header.dryRun ? "pending" : "succeeded");
+  const behind = overtaken.first.slice(0, UIDS_NAMED).map(({ index }) => index);
+  const wanted = [...new Set([...first, ...rows, ...behind])];
   const events = source === undefined ? originalItemsOf(run, wanted, context) : eventsAt(source, wanted);
   // If a large file takes too long to read, the original events are omitted.
   const given =
@@ -265,7 +294,7 @@ export async function eventRunReport(
   const { tool, input } = header.call;
   const hasRejects = input.events.file !== undefined && status() !== "running" && state.counts().failed > 0;
   const unknownIsFinal = !resendsUnknown(header.call, state);
-  const dryRun = header.dryRun ? eventDryRunReport(run, context) : {};
+  const extras = eventReportExtras(run, context);
   return eventReport({
     environment: context.environment,
     tool,
@@ -273,7 +302,8 @@ export async function eventRunReport(
     uidOf: (object) => uidIn(given.get(object)),
     status: status(),
     state,
-    nextSteps: [...nextSteps, ...(dryRun.nextSteps ?? [])],
+    overtaken,
+    nextSteps: [...nextSteps, ...(extras.nextSteps ?? [])],
     notes,
     hasRejects,
     autocorrects: autocorrects(header.call),

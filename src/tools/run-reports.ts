@@ -30,7 +30,7 @@ import { StoreUnavailableError, undefinedIfUnreadable } from "../runs/store.ts";
 import { isSaveRun } from "../saves/save-runs.ts";
 import { isUlid, ulidTime } from "../spec/names-and-contexts.ts";
 import { type ToolAnswer, type ToolContext, ToolError } from "./define-tool.ts";
-import { eventDryRunReport, eventRunReport } from "./event-report.ts";
+import { eventReportExtras, eventRunReport } from "./event-report.ts";
 import { askFor } from "./write/confirmation-token.ts";
 import { dryRunSteps, followRun, interruptedHints, totalsAfter, withoutContextIds } from "./write/planned.ts";
 import { effectOf, endIfExpired } from "./write/waiting.ts";
@@ -124,7 +124,7 @@ export async function reportOf(run: Run, context: ToolContext, reader?: Reader):
   const blocked = mayGoOn(run) ? await context.runs.refusal(run) : undefined;
   const report = { ...reported(run, context.environment, reader), ...(blocked && { blocked }) };
   if (isChangeRun(run)) return { ...report, ...(await changeReport(run, context)) };
-  if (run.header.dryRun && isEventRun(run)) return { ...report, ...eventDryRunReport(run, context) };
+  if (isEventRun(run)) return { ...report, ...eventReportExtras(run, context) };
   return isApproval(run) ? { ...report, ...approvalReport(run) } : report;
 }
 

@@ -367,3 +367,24 @@ test("a repeated call sends nothing while answers of the first are lost, and wit
   expect(later.structured.runId).not.toBe(runId);
   expect(sandbox.events()).toHaveLength(9);
 });
+
+test("says whose later events were sent, or would be, before one that failed", async () => {
+  const { context } = await eventTools();
+  const cart = { eventName: "add_to_cart", item_id: "i", price: 1, quantity: 1 };
+  const bad = { uid: "eve", eventName: "purchase" };
+  const events = [click("ann"), click("eve"), bad, { uid: "eve", ...cart }, click("ann"), click("eve")];
+  const planned = await answerOf(trackEvents, { events, dryRun: true }, context);
+  expect(planned.text).toContain(
+    'Item 3 would fail, and 2 later events of uid "eve" would be sent before it. To keep the order of each user,',
+  );
+  const sent = await answerOf(trackEvents, { events }, context);
+  const note = 'were already sent: if item 3 is sent now, it arrives after them. If the order matters, do not send it.';
+  expect(sent.text).toContain(`2 later events of uid "eve" ${note}`);
+  const shown = await answerOf(getRun, { runId: String(sent.structured.runId) }, context);
+  expect(shown.text).toContain(`2 later events of its user ${note}`);
+  const many = ["a", "b", "c", "d"].flatMap((uid) => [{ ...bad, uid }, click(uid)]);
+  const { text } = await answerOf(trackEvents, { events: many }, context);
+  expect(text).toContain('4 later events of 4 users (uid "a", "b", "c", …) were already sent: if an earlier event of ');
+  const last = await answerOf(trackEvents, { events: [click("eve"), bad] }, context);
+  expect(last.text).not.toContain("later event");
+});
