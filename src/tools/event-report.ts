@@ -9,6 +9,7 @@ import {
   verdictRow,
 } from "../answers/event-messages.ts";
 import { groupFailures, type SummarizedFailure, UIDS_OF } from "../answers/failures.ts";
+import { joinedRanges, placesWords } from "../answers/fence.ts";
 import { many } from "../answers/message-words.ts";
 import { failedOfDryRun } from "../answers/next-steps.ts";
 import { renderReport } from "../answers/run-report.ts";
@@ -41,20 +42,22 @@ export async function checkNotSentWithoutResult(planned: PlannedEvents, context:
   if (planned.onUnknown === "resend") return;
   const sent = await sendingOf(context).sentWithoutResult(planned, context.caller);
   if (sent === undefined) return;
-  const { runId, indexes } = sent;
-  const isOne = indexes.length === 1;
-  const which =
-    planned.tool === "track_event"
-      ? ""
-      : ` (${isOne ? "event" : "events"} ${indexes.map((index) => index + 1).join(", ")} of this call)`;
+  const { runId, events } = sent;
+  const isOne = events.length === 1;
+  const them = isOne ? "it" : "them";
+  const byLine = events.some(({ line }) => line !== undefined);
+  const places = joinedRanges(events.map(({ index, line = index + 1 }) => [line, line]));
+  const shown = { byLine, omitted: places.length > PLACES_SHOWN };
+  const which = planned.tool === "track_event" ? "" : ` (${placesWords(places.slice(0, PLACES_SHOWN), shown)} of this call)`;
   throw new ToolError(
-    `${isOne ? "an identical event was" : `${many(indexes.length, "identical event")} were`} sent less than 10 minutes ago, ` +
+    `${isOne ? "an identical event was" : `${many(events.length, "identical event")} were`} sent less than 10 minutes ago, ` +
       `and the result is unknown${which}; nothing was sent`,
-    `get_run {"runId":"${runId}"} shows that run. To send ${isOne ? "it" : "them"} anyway, and risk recording ` +
-      `${isOne ? "it" : "them"} twice: the same call with onUnknown "resend".`,
+    `get_run {"runId":"${runId}"} shows that run.${which === "" ? "" : ` To send only the others: leave ${them} out.`} ` +
+      `To send ${them} anyway, and risk recording ${them} twice: the same call with onUnknown "resend".`,
   );
 }
 
+const PLACES_SHOWN = 10;
 const RESULTS_READ = 50;
 
 type UidOf = (object: number) => string | undefined;

@@ -85,9 +85,7 @@ export const trackEvents = {
     counting?.catch(() => undefined);
     const planned =
       counts === undefined ? { source: { ...source, ...(counting && { counting }) } } : { source, ...counts };
-    if (opened === undefined && meant.length <= MOST_COMPARED) {
-      await checkNotSentWithoutResult({ source, onUnknown }, context);
-    }
+    if (counts !== undefined) await checkNotSentWithoutResult({ source, onUnknown }, context);
     const { run, before, repeat } = await sendingOf(context).once(
       { ...planned, onUnknown, requested },
       caller,
@@ -100,9 +98,6 @@ export const trackEvents = {
     return eventRunReport(run, context, { nextSteps, notes }, source);
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
-
-/** A call with at most this many events compares each with recently sent events. Larger calls are compared whole. */
-const MOST_COMPARED = 50;
 
 function earlierCallNotes({ going, ended }: EarlierRuns<EventRun>): readonly string[] {
   if (going !== undefined) {

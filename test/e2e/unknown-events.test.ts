@@ -46,7 +46,7 @@ test("an event without a result is held back from any call for 10 minutes, whate
   const recorded = await seen();
   const again = await client.callTool("track_events", { events: [purchase("T-8"), turned] });
   expect(textOf(again)).toContain(
-    "an identical event was sent less than 10 minutes ago, and the result is unknown (event 1 of this call)",
+    "an identical event was sent less than 10 minutes ago, and the result is unknown (item 1 of this call)",
   );
   const unknown = await client.callTool("get_run", { runId: first.structuredContent?.runId, includeInput: true });
   const same = /"tx_id":"T-8"/.test(textOf(unknown)) ? purchase("T-8") : turned;

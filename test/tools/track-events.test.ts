@@ -1,4 +1,7 @@
 import { createHash } from "node:crypto";
+import { mkdtemp, realpath, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { tokensOf } from "../../src/answers/budget.ts";
@@ -387,4 +390,43 @@ test("says whose later events were sent, or would be, before one that failed", a
   expect(text).toContain('4 later events of 4 users (uid "a", "b", "c", …) were already sent: if an earlier event of ');
   const last = await answerOf(trackEvents, { events: [click("eve"), bad] }, context);
   expect(last.text).not.toContain("later event");
+});
+
+test("an event without a result is recognised after a run of any size, in a call of any size and in a file", async () => {
+  const folder = await realpath(await mkdtemp(join(tmpdir(), "targeting-mcp-")));
+  const { context, control } = await eventTools({ allowedDirs: [folder] });
+  const events = Array.from({ length: 1100 }, (_, at) => click(`u-${at % 10}`, `e-${at}`));
+  await control("/faults", { faults: [{ on: "trackEvent", kind: "reset", applied: true }] });
+  const first = await answerOf(trackEvents, { events }, context);
+  expect(first.structured).toMatchObject({ counts: { unknown: 1, succeeded: 1099 } });
+  const unknown = { runId: String(first.structured.runId), outcome: "unknown", includeInput: true } as const;
+  const lost = /"element_id":"e-(\d+)"/.exec((await answerOf(getRun, unknown, context)).text)?.[1];
+  const place = Number(lost) + 1;
+  const again = "an identical event was sent less than 10 minutes ago, and the result is unknown";
+  const one = answerOf(trackEvent, events[place - 1] ?? click(""), context);
+  await expect(one).rejects.toThrow(`${again}; nothing was sent`);
+  const most = answerOf(trackEvents, { events: events.slice(0, 1000) }, context);
+  await expect(most).rejects.toThrow(`${again} (item ${place} of this call); nothing was sent`);
+  const rows = events.map(({ uid, element_id }) => `${uid},click,${element_id}`);
+  await writeFile(join(folder, "log.csv"), ["uid,eventName,element_id", ...rows].join("\n"));
+  const file = answerOf(trackEvents, { file: "log.csv" }, context);
+  await expect(file).rejects.toThrow(`${again} (line ${place + 1} of this call); nothing was sent`);
+  const other = await answerOf(trackEvents, { events: [click("u-1", "new")] }, context);
+  expect(other.structured).toMatchObject({ counts: { succeeded: 1 } });
+});
+
+test("the same call joins its own run, also where another run has an unknown result of other events", async () => {
+  const { context, control } = await eventTools();
+  const lose = (nth: number) => control("/faults", { faults: [{ on: "trackEvent", nth, kind: "reset", applied: true }] });
+  const events = [click("a"), click("b"), click("c")];
+  await lose(1);
+  const first = await answerOf(trackEvents, { events }, context);
+  expect(first.structured).toMatchObject({ counts: { unknown: 1, succeeded: 2 } });
+  await lose(1);
+  const [ownLost] = z.tuple([z.looseObject({ index: z.number() })]).rest(z.unknown()).parse(first.structured.results);
+  const other = events.filter((_, index) => index !== ownLost.index).slice(0, 1);
+  expect((await answerOf(trackEvents, { events: other }, context)).structured).toMatchObject({ counts: { unknown: 1 } });
+  const again = await answerOf(trackEvents, { events }, context);
+  expect(again.structured).toMatchObject({ runId: first.structured.runId });
+  expect(again.text).toContain("An identical call was made before and this is its run; nothing was sent now");
 });

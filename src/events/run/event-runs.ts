@@ -14,7 +14,7 @@ import type {
   StoredParts,
 } from "../../runs/kind.ts";
 import { type EarlierRuns, KindRuns, type Requested, SAME_CALL_MS, startOrJoin } from "../../runs/kind-runs.ts";
-import { ownReason } from "../../runs/outcome.ts";
+import { ownReason, type ReportedObject } from "../../runs/outcome.ts";
 import { DamagedRunError, NothingStoredError, RunStoreError, undefinedIfNothingStored } from "../../runs/store.ts";
 import { type EventWorld, sendPending } from "./drive.ts";
 import {
@@ -26,7 +26,16 @@ import {
   eventEntry,
   resendsUnknown,
 } from "./run-state.ts";
-import { countEvents, type EventCounts, type EventSource, eventsIn, filterEvents, rowsOfEvents } from "./source.ts";
+import {
+  countEvents,
+  type EventCounts,
+  type EventSource,
+  eventsIn,
+  filterEvents,
+  objectOf,
+  rowsOfEvents,
+  type SourceEvent,
+} from "./source.ts";
 
 /** The events that a call wants to send. Their counts are absent as long as the events have not been counted. */
 export interface PlannedEvents extends Partial<EventCounts> {
@@ -53,19 +62,16 @@ const RECENT_RUNS = 50;
 /** If the result of an event is unknown, an identical event is not sent for this many milliseconds. */
 const SAME_EVENT_MS = 600_000;
 
-/** Only runs with at most this many events are searched for an identical event. */
-const MOST_SEARCHED = 1000;
-
 /** The result of a dry run: which outcome each event would have. */
 export interface EventDryRun {
   readonly entries: readonly EventEntry[];
   readonly state: EventRunState;
 }
 
-/** An earlier run that sent some of the same events, with an unknown result. `indexes`: their positions in the call. */
+/** An earlier run that sent some of the events of a call, with an unknown result. */
 interface SentWithoutResult {
   readonly runId: string;
-  readonly indexes: readonly number[];
+  readonly events: readonly SourceEvent[];
 }
 
 export class EventRuns {
@@ -149,33 +155,51 @@ export class EventRuns {
 
   /**
    * Returns the events of a call that another recent call of the same caller has sent with an unknown result. Undefined
-   * if there are none. Only searches runs with at most 1,000 events.
+   * if there are none, or if the call joins its own earlier run, and therefore does not send them again.
    */
   async sentWithoutResult(planned: PlannedEvents, caller: string): Promise<SentWithoutResult | undefined> {
-    const { store, clock, project, environment } = this.#context;
     const own = this.runs.fingerprint(callOf(planned), caller);
-    const wanted = new Map<string, number>();
-    for await (const batch of eventsIn(planned.source)) {
-      for (const { index, event } of batch) wanted.set(canonicalJson(event), index);
+    const recent = await this.#recentWithUnknown(caller);
+    const isJoined = ({ header, state }: EventRun): boolean =>
+      header.fingerprint === own &&
+      this.#context.clock.now() - header.createdAt < SAME_EVENT_MS &&
+      leftOf(header.call, state) === 0;
+    if (recent.some(isJoined)) return undefined;
+    for (const { header, state } of recent) {
+      if (header.fingerprint === own) continue;
+      const { runId, call } = header;
+      const unknown = state.objects.filter(({ index }) => state.standing(index) === "unknown");
+      const events = await eventsLike(unknown, planned.source);
+      if (events.size === 0) continue;
+      const found: SourceEvent[] = [];
+      let left = unknown.length;
+      const bytes = this.#context.store.parts.read(runId, "input");
+      for await (const batch of eventsIn({ kept: call.input.events, bytes })) {
+        for (const { index, event } of batch) {
+          if (state.standing(index) !== "unknown") continue;
+          left -= 1;
+          found.push(...(events.get(canonicalJson(event)) ?? []));
+          events.delete(canonicalJson(event));
+        }
+        if (left === 0 || events.size === 0) break;
+      }
+      if (found.length > 0) return { runId, events: found.sort((one, other) => one.index - other.index) };
     }
+    return undefined;
+  }
+
+  async #recentWithUnknown(caller: string): Promise<readonly EventRun[]> {
+    const { store, clock, project, environment } = this.#context;
+    const found: EventRun[] = [];
     for (const runId of (await store.list({ unfinished: { caller, project, environment } })).slice(0, RECENT_RUNS)) {
       const { rest } = (await store.record(runId)) ?? {};
       const isRecent = rest !== undefined && clock.now() - rest.updatedAt < SAME_EVENT_MS;
       const isOfEvents = eventCall.shape.tool.options.some((one) => one === rest?.tool);
       if (!isRecent || (rest.counts.unknown ?? 0) === 0 || !isOfEvents) continue;
       const run = await undefinedIfNothingStored(this.runs.find(runId));
-      if (run === undefined || run.header.fingerprint === own || run.state.objects.length > MOST_SEARCHED) continue;
-      const kept = { kept: run.header.call.input.events, bytes: store.parts.read(runId, "input") };
-      const indexes: number[] = [];
-      for await (const batch of eventsIn(kept)) {
-        for (const { index, event } of batch) {
-          const equal = run.state.standing(index) === "unknown" ? wanted.get(canonicalJson(event)) : undefined;
-          if (equal !== undefined) indexes.push(equal);
-        }
-      }
-      if (indexes.length > 0) return { runId, indexes: indexes.sort((one, other) => one - other) };
+      if (run !== undefined) found.push(run);
     }
-    return undefined;
+    return found;
   }
 
   /** Stores a dry run with its result. Returns its ID. Throws a RunStoreError if it cannot be stored. */
@@ -284,6 +308,24 @@ function eventKind(world: EventWorld): RunKind<EventCall, EventEntry, EventRunSt
     identity: ({ tool, input }) => ({ tool, events: input.events }),
     isMeant: ({ open, status }, isRecent) => open && (status === "interrupted" || (status === "cancelled" && isRecent)),
   };
+}
+
+/** Returns the events of a call, by their JSON, that have the user and the name of one of the given objects. */
+async function eventsLike(
+  objects: readonly ReportedObject[],
+  source: EventSource,
+): Promise<Map<string, readonly SourceEvent[]>> {
+  const keyOf = ({ uid = "", name = "" }: ReportedObject): string => `${uid} ${name}`;
+  const keys = new Set(objects.map(keyOf));
+  const found = new Map<string, readonly SourceEvent[]>();
+  for await (const batch of objects.length === 0 ? [] : eventsIn(source)) {
+    for (const one of batch) {
+      if (!keys.has(keyOf(objectOf(one)))) continue;
+      const json = canonicalJson(one.event);
+      found.set(json, [...(found.get(json) ?? []), one]);
+    }
+  }
+  return found;
 }
 
 function beginOf({ items, skipped = 0 }: EventCounts, at: number): EventEntry {
