@@ -137,7 +137,7 @@ export const EVENT_SENTENCES: Readonly<Record<EventCode, Sentence>> = {
         ? "the event was sent, but no answer came: it may or may not have been recorded"
         : `the event was sent, but the service answered with status ${statusCode}: it may or may not have been recorded`,
     remedy: texts(
-      'The event is not sent again, since that may record it twice. To send it anyway: onUnknown "resend".',
+      'The event is not sent again, since that may record it twice. To send it anyway: make the same call with onUnknown "resend".',
       "The event is not sent again, since that may record it twice. Look for it in the reports of the web console.",
     ),
   }),
@@ -306,7 +306,7 @@ export function repeatedEventWords(repeat: "attached" | "resumed" | "resent", is
     case "attached":
       return (
         "an identical call was made before and this is its run; nothing was sent now. " +
-        `If ${isOne ? "its result stays" : "results stay"} unknown, onUnknown "resend" sends ${isOne ? "it" : "those events"} again`
+        `If ${isOne ? "its result stays" : "results stay"} unknown, the same call with onUnknown "resend" sends ${isOne ? "it" : "those events"} again`
       );
     case "resumed":
       return `an identical call was interrupted before ${isOne ? "its event was" : "its events were"} sent; its run was resumed`;
@@ -315,4 +315,10 @@ export function repeatedEventWords(repeat: "attached" | "resumed" | "resent", is
         ? "the result of an identical call was unknown; its run was resumed and sent the event again"
         : "an identical call had unknown results; its run was resumed and sent those events again";
   }
+}
+
+/** Returns a note to a dry run about the run that the same call without `dryRun` would continue. */
+export function continuedRunNote({ runId, sends }: { readonly runId: string; readonly sends: boolean }): string {
+  const what = sends ? "continues that run, and sends only what is left" : "returns that run, and sends nothing";
+  return `the same call was made before (run ${runId}): without dryRun, it ${what}`;
 }

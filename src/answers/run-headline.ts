@@ -178,7 +178,7 @@ function restWords({ counts, status, tool, did }: ReportedRun): readonly string[
   return [
     gone > 0 && `${thousands(gone)} found deleted when the deletion was sent again`,
     alreadyDone > gone &&
-      `${thousands(alreadyDone - gone)} ${would === "" ? "" : "would be "}${ALREADY_WORDS[tool] ?? "already done"}`,
+      `${thousands(alreadyDone - gone)} ${WORK[tool] === EVENT ? "" : would}${ALREADY_WORDS[tool] ?? "already done"}`,
     skipped > 0 && `${thousands(skipped)} ${would}skipped`,
     failed > 0 && `${thousands(failed)} ${status === "needs_confirmation" ? "cannot be done" : verb}`,
     notApplied > 0 && `${thousands(notApplied)} not applied`,
@@ -192,6 +192,7 @@ const ALREADY_WORDS: Readonly<Record<string, string>> = {
   bulk_add_options: "already there",
   delete_options: "already deleted",
   delete_targeting: "already deleted",
+  track_events: "already sent",
 };
 
 /** Returns a count with its total and noun: `30 of 60 options`. `options`: those in new targetings, counted apart. */

@@ -15,8 +15,21 @@ import { failedOfDryRun } from "../answers/next-steps.ts";
 import { renderReport } from "../answers/run-report.ts";
 import type { ReportedRun } from "../answers/run-results.ts";
 import { PREVIEW_ROWS, type PreviewRow, previewNotes } from "../answers/sheets.ts";
-import { type EventDryRun, type EventRun, isEventRun, type PlannedEvents } from "../events/run/event-runs.ts";
-import { autocorrects, type EventEntry, EventRunState, resendsUnknown, settledEntry } from "../events/run/run-state.ts";
+import {
+  type ContinuedRun,
+  type EventDryRun,
+  type EventRun,
+  isEventRun,
+  type PlannedEvents,
+} from "../events/run/event-runs.ts";
+import {
+  ANSWER_LOST,
+  autocorrects,
+  type EventEntry,
+  EventRunState,
+  resendsUnknown,
+  settledEntry,
+} from "../events/run/run-state.ts";
 import {
   type EventSource,
   objectOf,
@@ -48,7 +61,8 @@ export async function checkNotSentWithoutResult(planned: PlannedEvents, context:
   const byLine = events.some(({ line }) => line !== undefined);
   const places = joinedRanges(events.map(({ index, line = index + 1 }) => [line, line]));
   const shown = { byLine, omitted: places.length > PLACES_SHOWN };
-  const which = planned.tool === "track_event" ? "" : ` (${placesWords(places.slice(0, PLACES_SHOWN), shown)} of this call)`;
+  const which =
+    planned.tool === "track_event" ? "" : ` (${placesWords(places.slice(0, PLACES_SHOWN), shown)} of this call)`;
   throw new ToolError(
     `${isOne ? "an identical event was" : `${many(events.length, "identical event")} were`} sent less than 10 minutes ago, ` +
       `and the result is unknown${which}; nothing was sent`,
@@ -130,6 +144,7 @@ interface PlannedEventRun extends EventDryRun {
 export async function planEvents(
   events: AsyncIterable<readonly SourceEvent[]>,
   { clock, autocorrects = false }: Pick<ToolContext, "clock"> & Pick<ReportedRun, "autocorrects">,
+  continued?: ContinuedRun,
 ): Promise<PlannedEventRun> {
   const state = new EventRunState();
   const entries: EventEntry[] = [];
@@ -156,7 +171,11 @@ export async function planEvents(
       const predicted = validateEvent(event, nearest);
       const uid = uidIn(event);
       const isRefused = predicted.verdict === "ignored" || predicted.verdict === "rejected";
-      if (reason !== undefined) {
+      const before = continued?.run.state.standing(index);
+      if (before === "succeeded" || (before === "unknown" && continued?.resends === false)) {
+        const outcome = before === "unknown" ? before : "alreadyDone";
+        record({ t: "settled", object: index, outcome, attempts: 0, at, ...(before === "unknown" && LOST) });
+      } else if (reason !== undefined) {
         record({ t: "settled", object: index, outcome: "failed", reason, attempts: 0, at });
       } else if (isRefused) {
         if (uid !== undefined && uids.size < UIDS_KEPT) uids.set(index, uid);
@@ -172,6 +191,8 @@ export async function planEvents(
   }
   return { entries, state, uids, requests, first, repeatedPurchases: purchases.found };
 }
+
+const LOST = { reason: ANSWER_LOST } as const;
 
 /** Stores a dry run, so that get_run can show it. If that fails, returns a note that says why. */
 export async function storeDryRun(
@@ -216,7 +237,7 @@ function dryRunOfEventsSteps(
   state: EventRunState,
   { allowedDirs }: Pick<ToolContext, "allowedDirs">,
 ): readonly string[] {
-  const { pending, failed } = state.counts();
+  const { pending, failed, unknown } = state.counts();
   const all =
     runId !== undefined && failed > 0 && (file !== undefined || failed > MOST_EXAMPLES)
       ? [failedOfDryRun(runId, { failed, file, maySave: allowedDirs.length > 0 })]
@@ -224,6 +245,9 @@ function dryRunOfEventsSteps(
   const mayCorrect = tool === "track_events" && !autocorrects;
   const unclear = state.verdicts().filter(({ predicted }) => predicted === "uncertain");
   const uncertain = unclear.reduce((sum, { count }) => sum + count, 0);
+  if (pending + failed === 0) {
+    return unknown === 0 ? [] : [`the same call with onUnknown "resend" may record ${many(unknown, "event")} twice`];
+  }
   return [sendingStep({ sent: pending, failed, uncertain, mayCorrect }), ...all];
 }
 

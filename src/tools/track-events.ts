@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { repeatedEventWords, repeatedPurchaseNotes } from "../answers/event-messages.ts";
+import { continuedRunNote, repeatedEventWords, repeatedPurchaseNotes } from "../answers/event-messages.ts";
 import type { EventRun } from "../events/run/event-runs.ts";
 import {
   countEvents,
@@ -73,10 +73,15 @@ export const trackEvents = {
     if (dryRun) {
       const autocorrects = autocorrect === true;
       const about = { environment, tool: "track_events", file: opened?.file, autocorrects };
-      const planned = await fileWithinWait(context, planEvents(inTime(), { ...context, autocorrects }));
+      const continued = await sendingOf(context).runToContinue({ source, onUnknown }, caller);
+      const planned = await fileWithinWait(context, planEvents(inTime(), { ...context, autocorrects }, continued));
+      const runId = continued?.run.header.runId;
+      const notes = runId === undefined ? [] : [continuedRunNote({ runId, sends: planned.requests.items > 0 })];
       const stored = await storeDryRun({ source, onUnknown, requested }, planned, context);
-      if ("runId" in stored) return plannedEventReport({ ...about, runId: stored.runId }, planned, context);
-      return plannedEventReport(about, planned, { ...context, notes: [stored.note] });
+      if ("runId" in stored) {
+        return plannedEventReport({ ...about, runId: stored.runId }, planned, { ...context, notes });
+      }
+      return plannedEventReport(about, planned, { ...context, notes: [...notes, stored.note] });
     }
     const counting = opened === undefined ? undefined : countEvents(eventsIn(source));
     const counts = counting === undefined ? countGiven(meant) : await undefinedIfLate(context, counting);

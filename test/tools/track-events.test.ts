@@ -381,7 +381,7 @@ test("says whose later events were sent, or would be, before one that failed", a
     'Item 3 would fail, and 2 later events of uid "eve" would be sent before it. To keep the order of each user,',
   );
   const sent = await answerOf(trackEvents, { events }, context);
-  const note = 'were already sent: if item 3 is sent now, it arrives after them. If the order matters, do not send it.';
+  const note = "were already sent: if item 3 is sent now, it arrives after them. If the order matters, do not send it.";
   expect(sent.text).toContain(`2 later events of uid "eve" ${note}`);
   const shown = await answerOf(getRun, { runId: String(sent.structured.runId) }, context);
   expect(shown.text).toContain(`2 later events of its user ${note}`);
@@ -417,16 +417,43 @@ test("an event without a result is recognised after a run of any size, in a call
 
 test("the same call joins its own run, also where another run has an unknown result of other events", async () => {
   const { context, control } = await eventTools();
-  const lose = (nth: number) => control("/faults", { faults: [{ on: "trackEvent", nth, kind: "reset", applied: true }] });
+  const lose = (nth: number) =>
+    control("/faults", { faults: [{ on: "trackEvent", nth, kind: "reset", applied: true }] });
   const events = [click("a"), click("b"), click("c")];
   await lose(1);
   const first = await answerOf(trackEvents, { events }, context);
   expect(first.structured).toMatchObject({ counts: { unknown: 1, succeeded: 2 } });
   await lose(1);
-  const [ownLost] = z.tuple([z.looseObject({ index: z.number() })]).rest(z.unknown()).parse(first.structured.results);
+  const [ownLost] = z
+    .tuple([z.looseObject({ index: z.number() })])
+    .rest(z.unknown())
+    .parse(first.structured.results);
   const other = events.filter((_, index) => index !== ownLost.index).slice(0, 1);
-  expect((await answerOf(trackEvents, { events: other }, context)).structured).toMatchObject({ counts: { unknown: 1 } });
+  expect((await answerOf(trackEvents, { events: other }, context)).structured).toMatchObject({
+    counts: { unknown: 1 },
+  });
   const again = await answerOf(trackEvents, { events }, context);
   expect(again.structured).toMatchObject({ runId: first.structured.runId });
   expect(again.text).toContain("An identical call was made before and this is its run; nothing was sent now");
+});
+
+test("a dry run of a call that was made before says what this call would still send", async () => {
+  const { context, control } = await eventTools();
+  await control("/faults", { faults: [{ on: "trackEvent", kind: "reset", applied: true, times: 2 }] });
+  const events = Array.from({ length: 9 }, (_, at) => click(`u-${at}`));
+  const { structured } = await answerOf(trackEvents, { events }, context);
+  expect(structured).toMatchObject({ counts: { succeeded: 7, unknown: 2 } });
+  const before = `The same call was made before (run ${String(structured.runId)}): without dryRun, it`;
+  const resend = await answerOf(trackEvents, { events, dryRun: true, onUnknown: "resend" }, context);
+  expect(resend.text).toMatch(/^Dry run; nothing was sent\. Would send 2 of 9 events; 7 already sent\. /);
+  expect(resend.text).toContain(`${before} continues that run, and sends only what is left.`);
+  expect(resend.text).toContain("Next: the same call without dryRun sends 2 events");
+  const report = await answerOf(trackEvents, { events, dryRun: true }, context);
+  expect(report.text).toMatch(/ Would send no event; 7 already sent, 2 unknown /);
+  expect(report.text).toContain(`${before} returns that run, and sends nothing.`);
+  expect(report.text).toContain('Next: the same call with onUnknown "resend" may record 2 events twice');
+  const sent = await answerOf(trackEvents, { events, onUnknown: "resend" }, context);
+  expect(sent.structured).toMatchObject({ runId: structured.runId, counts: { succeeded: 9 }, requests: { resent: 2 } });
+  const after = await answerOf(trackEvents, { events, dryRun: true }, context);
+  expect(after.text).toContain("Would send 9 events.");
 });

@@ -56,6 +56,12 @@ interface EventRunOfCall {
   readonly repeat?: "attached" | "resumed" | "resent";
 }
 
+/** A run that a call would continue. `resends`: whether it would then send events with an unknown result again. */
+export interface ContinuedRun {
+  readonly run: EventRun;
+  readonly resends: boolean;
+}
+
 /** How many recent runs are searched for an unfinished run of an identical call. */
 const RECENT_RUNS = 50;
 
@@ -128,6 +134,26 @@ export class EventRuns {
         },
       },
     );
+  }
+
+  /** Returns the run that a call would continue or return, instead of starting a new one. It is not resumed here. */
+  async runToContinue(planned: PlannedEvents, caller: string): Promise<ContinuedRun | undefined> {
+    const { store, clock } = this.#context;
+    const fingerprint = this.runs.fingerprint(callOf(planned), caller);
+    for (const runId of (await store.list({ unfinished: { fingerprint } })).slice(0, RECENT_RUNS)) {
+      const run = await undefinedIfNothingStored(this.runs.find(runId));
+      if (run?.header.fingerprint !== fingerprint) continue;
+      const { header, state } = run;
+      const status = run.status();
+      const since = (at: number): number => clock.now() - at;
+      const isCancelled = status === "cancelled" && since(state.updatedAt) < SAME_CALL_MS;
+      if (status === "running" || status === "interrupted" || (isCancelled && leftOf(header.call, state) > 0)) {
+        return { run, resends: resendsUnknown(header.call, state) };
+      }
+      const isUnknown = state.counts().unknown > 0 && since(header.createdAt) < SAME_EVENT_MS;
+      if (isUnknown) return { run, resends: planned.onUnknown === "resend" };
+    }
+    return undefined;
   }
 
   /** Finds an earlier run of an identical call, including one that ended recently and has no events left to send. */
