@@ -57,7 +57,9 @@ export async function eventsAt(source: EventSource, indexes: readonly number[]):
   if (open.size === 0) return given;
   try {
     for await (const batch of readUncorrected(source)) {
-      for (const { index, event } of batch) if (open.delete(index) && !isGone(event)) given.set(index, event);
+      for (const { index, event, row = event } of batch) {
+        if (open.delete(index) && !isGone(row)) given.set(index, row);
+      }
       if (open.size === 0) break;
     }
   } catch (thrown) {

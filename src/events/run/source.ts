@@ -47,6 +47,8 @@ export interface SourceEvent {
   readonly event: unknown;
   readonly text?: string;
   readonly reason?: Reason;
+  /** What a row contains that was refused while it was read. It has no event. */
+  readonly row?: unknown;
   /** How many empty rows precede this event in the file. */
   readonly skipped?: number;
   readonly mended?: readonly string[];
@@ -102,14 +104,18 @@ export async function* readUncorrected({ kept, bytes }: EventSource): AsyncGener
   if (kept.file !== undefined) {
     const shape = rowsOfEvents(kept);
     let corrected: readonly CorrectedColumn[] = [];
+    let headings: readonly string[] = [];
     const rows = rowsOf(bytes, kept.file, shape, (header) => {
+      headings = header.cells;
       const chosen = kept.file?.given?.columns ?? {};
       corrected = correctedColumns(header).filter(({ right }) => !Object.hasOwn(chosen, right));
     });
     for await (const batch of rows) {
-      yield batch.map(({ content, skipped, ...row }) => {
+      yield batch.map(({ content, skipped, raw, ...row }) => {
         const place = { ...placeOf(row), ...(skipped !== undefined && { skipped }) };
-        if (!("item" in content)) return { ...place, event: null, reason: content.reason };
+        if (!("item" in content)) {
+          return { ...place, event: null, reason: content.reason, row: cellsByHeading(raw, headings) };
+        }
         const mended = corrected.filter(({ right }) => Object.hasOwn(content.item, right)).map(({ words }) => words);
         return { ...place, event: content.item, ...(mended.length > 0 && { mended }) };
       });
@@ -120,6 +126,12 @@ export async function* readUncorrected({ kept, bytes }: EventSource): AsyncGener
   for await (const lines of ndjsonTexts(bytes, "utf-8")) {
     yield lines.map(({ text }) => ({ index: index++, event: JSON.parse(text), text }));
   }
+}
+
+function cellsByHeading(row: readonly string[] | string, headings: readonly string[]): unknown {
+  if (typeof row === "string") return row;
+  const cells = row.map((cell, at) => [headings[at] ?? `column ${at + 1}`, cell] as const);
+  return Object.fromEntries(cells.filter(([, cell]) => cell !== ""));
 }
 
 interface CorrectedColumn {
