@@ -8,7 +8,7 @@ import { amount, capitalized, thousands } from "../platform/text.ts";
 import type { ReportedObject } from "../runs/outcome.ts";
 import { basisNote } from "./event-suites.ts";
 import { joinedRanges, placesWords, placeWords, plain, quoteShort } from "./fence.ts";
-import { type Detail, type Message, many, onPage, type Sentence, type Text, texts } from "./message-words.ts";
+import { type Detail, type Message, many, onPage, resuming, type Sentence, type Text, texts } from "./message-words.ts";
 import { rateLimitWords, refusalWords, remedyOf, storedRequestDetails } from "./request-messages.ts";
 
 /** Returns what is wrong with an event. On the web page, it begins with `short` and names no section. */
@@ -165,10 +165,7 @@ export const EVENT_SENTENCES: Readonly<Record<EventCode, Sentence>> = {
   },
   EVENTS_ENDED: (detail, { statusCode }) => {
     const { message, remedy } = requestWords(detail, statusCode);
-    return {
-      message: `not sent, since an earlier event showed that none can be sent: ${message}`,
-      remedy: `${remedy} Then send the event again.`,
-    };
+    return { message: `no event can be sent: ${message}`, remedy: resuming((_, then) => `${remedy} ${then}`) };
   },
 };
 

@@ -173,7 +173,8 @@ describe("a run", () => {
     const events = Array.from({ length: 500 }, (_, n) => eventOf(n));
     const { counts, ended, settled } = await send(events, service);
     expect(ended).toMatchObject({ kind, statusCode: 401, problem: { kind, route: "POST /event" } });
-    expect(counts).toMatchObject({ items: 500, succeeded: 3, failed: 1, notApplied: 496, unknown: 0, sent: 4 });
+    expect(counts).toMatchObject({ items: 500, succeeded: 3, failed: 0, notApplied: 497, unknown: 0, sent: 4 });
+    expect(settled.get(3)).toMatchObject({ outcome: "notApplied", reason: "runEnded", attempts: 1 });
     expect(settled.get(4)).toMatchObject({ outcome: "notApplied", reason: "runEnded", attempts: 0 });
   });
 

@@ -6,6 +6,7 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 import { tokensOf } from "../../src/answers/budget.ts";
 import { getRun } from "../../src/tools/get-run.ts";
+import { resumeRun } from "../../src/tools/resume-run.ts";
 import { trackEvent } from "../../src/tools/track-event.ts";
 import { trackEvents } from "../../src/tools/track-events.ts";
 import { answerOf, eventTools } from "../support/event-tools.ts";
@@ -456,4 +457,32 @@ test("a dry run of a call that was made before says what this call would still s
   expect(sent.structured).toMatchObject({ runId: structured.runId, counts: { succeeded: 9 }, requests: { resent: 2 } });
   const after = await answerOf(trackEvents, { events, dryRun: true }, context);
   expect(after.text).toContain("Would send 9 events.");
+});
+
+test("get_run shows the cells of rows that were refused while they were read", async () => {
+  const folder = await realpath(await mkdtemp(join(tmpdir(), "targeting-mcp-")));
+  const { context } = await eventTools({ allowedDirs: [folder] });
+  await writeFile(join(folder, "log.csv"), "uid,eventName,tx_id\nu,purchase,1.23E+15\nu,click,\nu,purchase,T-1");
+  for (const dryRun of [true, false]) {
+    const { structured } = await answerOf(trackEvents, { file: "log.csv", dryRun }, context);
+    const asked = { runId: String(structured.runId), outcome: "failed", includeInput: true } as const;
+    const shown = await answerOf(getRun, asked, context);
+    expect(shown.text).toContain('line 2: {"uid":"u","eventName":"purchase","tx_id":"1.23E+15"}');
+    expect(shown.text).toContain('line 3: {"uid":"u","eventName":"click"}');
+  }
+});
+
+test("an event that the key was refused for is not applied, and the resumed run sends it first", async () => {
+  const { context, control, sandbox } = await eventTools();
+  await control("/faults", { faults: [{ on: "trackEvent", kind: "status", status: 401 }] });
+  const events = ["1", "2", "3"].map((page_id) => ({ uid: "h", eventName: "page_view", page_id }));
+  const refused = await answerOf(trackEvents, { events }, context);
+  expect(refused.text).toMatch(/^No event was sent: all 3 not applied\. /);
+  expect(refused.text).toMatch(
+    /EVENTS_ENDED, 3 items \(1-3\).*: no event can be sent: .*EVENT_APP_KEY.* Then call resume_run/,
+  );
+  expect(refused.structured).toMatchObject({ requests: { sent: 1 } });
+  const resumed = await answerOf(resumeRun, { runId: String(refused.structured.runId) }, context);
+  expect(resumed.structured).toMatchObject({ counts: { succeeded: 3 } });
+  expect(sandbox.events().map(({ text }) => JSON.parse(text).page_id)).toEqual(["1", "2", "3"]);
 });

@@ -54,7 +54,8 @@ export async function sendPending(run: DrivenEvents, world: EventWorld): Promise
     },
     onSettled(object, settlement, event) {
       // If the event was not sent because the run stopped, the entry `stop` gives it its outcome.
-      if (settlement.reason === "stopped" || settlement.reason === "runEnded") return;
+      const hasStopped = settlement.reason === "stopped" || settlement.reason === "runEnded";
+      if (hasStopped && settlement.attempts === 0) return;
       const explained = autocorrects(header.call) ? withUncorrected(settlement, event) : settlement;
       settle(settledEntry(object, explained, clock.now()));
       settled += 1;

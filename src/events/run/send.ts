@@ -12,6 +12,7 @@ import {
   type RunEnd,
   runEndOf,
   settleByAnswer,
+  settleByEnd,
   settleByError,
 } from "./verdicts.ts";
 
@@ -163,7 +164,9 @@ async function sendUntilSettled(
       if (!isApiError(error)) throw error;
       const isUnsent = error.effect === "notSent" || (error.effect === "busy" && error.isHeldBack);
       if (!isUnsent) attempts.count += 1;
-      run.ended ??= runEndOf(error);
+      const end = runEndOf(error);
+      run.ended ??= end;
+      if (end !== undefined && !attempts.lost) return settleByEnd(attempts, end);
       if (!isRepeatable(error, run.options)) return settleByError(attempts, error);
       attempts.lost ||= error.effect === "ambiguous";
       if (await pauseBeforeRetry(run, pauseAfter(error, tries), giveUpAt)) continue;

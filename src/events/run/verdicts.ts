@@ -182,6 +182,12 @@ export function settleByError({ predicted, count, lost }: Attempts, error: ApiEr
   }
 }
 
+/** Returns the outcome of an event whose error ended the run. A resumed run sends it, before later ones of its user. */
+export function settleByEnd({ predicted, count }: Attempts, { kind, statusCode, problem }: RunEnd): EventSettlement {
+  const answered = { problem: { ...problem, kind }, ...(statusCode !== undefined && { statusCode }) };
+  return { outcome: "notApplied", reason: "runEnded", predicted, attempts: count, ...answered };
+}
+
 const RUN_ENDING_KINDS: readonly RejectionKind[] = ["unauthorized", "forbidden", "wrongRoute", "redirect", "foreign"];
 
 /** Returns the end of the run if an error concerns all events, such as an invalid key. Otherwise undefined. */
