@@ -47,10 +47,11 @@ export interface SendOptions {
 const READ_AT_ONCE = 100;
 /** How many events are read ahead. Events of different users can be sent at the same time, so many must be known. */
 const WINDOW = 1000;
-/** How many events `beforeSend` announces at a time. After a crash, the results of announced events are unknown. */
-const ANNOUNCED = 100;
-/** No more events are announced while more than this many wait to be sent. The journal then needs fewer lines. */
-const STILL_WAITING = 50;
+/**
+ * How many events `beforeSend` announces at a time. After a crash, the results of announced events are unknown, so few
+ * are announced as long as the service is slower than the journal.
+ */
+const ANNOUNCED = { first: 32, most: 100 };
 const DEFAULT_CONCURRENCY = 16;
 const DEFAULT_RETRY_BUDGET_MS = 120_000;
 const PAUSE_MS = { first: 100, longest: 5000, busyAtLeast: 50 };
@@ -60,6 +61,8 @@ interface SenderState {
   readonly nearest: NearestName;
   answeredAt: number;
   ended: RunEnd | undefined;
+  /** How many events are announced at a time. Doubled when all were sent before more were announced. */
+  announced: number;
   /**
    * The events that wait for a retry: their number, since when at least one of them waits (monotonic time), and for how
    * long at least one has waited in all.
@@ -83,7 +86,14 @@ export async function sendEvents(
   const nearest = remembering(nearestName);
   const waits = { events: 0, since: 0, totalMs: 0 };
   const answeredAt = Number.NEGATIVE_INFINITY;
-  const run: SenderState = { options, nearest, answeredAt, ended: undefined, waiting: waits };
+  const run: SenderState = {
+    options,
+    nearest,
+    answeredAt,
+    ended: undefined,
+    announced: ANNOUNCED.first,
+    waiting: waits,
+  };
   const concurrency = options.concurrency ?? DEFAULT_CONCURRENCY;
   const queue = keyedQueue<PreparedEvent>(concurrency, (event) => sendQueued(run, event));
   const waiting = fairBuffer<PreparedEvent>();
@@ -104,8 +114,11 @@ async function announce(
   waiting: ReturnType<typeof fairBuffer<PreparedEvent>>,
   queue: ReturnType<typeof keyedQueue<PreparedEvent>>,
 ): Promise<void> {
-  const group = waiting.take(ANNOUNCED - (await queue.nearlyEmpty(STILL_WAITING)));
+  // No more are announced while half of the last ones wait to be sent. The journal then needs fewer lines.
+  const left = await queue.nearlyEmpty(run.announced / 2);
+  const group = waiting.take(run.announced - left);
   if (!isOver(run)) await run.options.beforeSend?.(group.map(({ index }) => index));
+  if (left > 0 && queue.waiting === 0) run.announced = Math.min(2 * run.announced, ANNOUNCED.most);
   for (const event of group) queue.add(uidOf(event), event);
 }
 
@@ -320,6 +333,10 @@ function keyedQueue<Task>(concurrency: number, perform: (task: Task) => Promise<
      */
     async nearlyEmpty(few: number): Promise<number> {
       await until(() => ready.length <= 2 * concurrency && held - running <= few);
+      return held - running;
+    },
+    /** The number of tasks that have not started. */
+    get waiting(): number {
       return held - running;
     },
     ended: () => until(() => held === 0),
