@@ -131,11 +131,13 @@ export const EVENT_SENTENCES: Readonly<Record<EventCode, Sentence>> = {
           : (refused?.remedy ?? "Check EVENT_API_URL and EVENT_APP_KEY."),
     };
   },
-  EVENT_ANSWER_LOST: (_detail, { statusCode }) => ({
+  EVENT_ANSWER_LOST: ({ effect }, { statusCode }) => ({
     message:
-      statusCode === undefined
-        ? "the event was sent, but no answer came: it may or may not have been recorded"
-        : `the event was sent, but the service answered with status ${statusCode}: it may or may not have been recorded`,
+      effect === "ended"
+        ? "the server ended while it was sending this event and others: it may or may not have been sent and recorded"
+        : statusCode === undefined
+          ? "the event was sent, but no answer came: it may or may not have been recorded"
+          : `the event was sent, but the service answered with status ${statusCode}: it may or may not have been recorded`,
     remedy: texts(
       'The event is not sent again, since that may record it twice. To send it anyway: make the same call with onUnknown "resend".',
       "The event is not sent again, since that may record it twice. Look for it in the reports of the web console.",

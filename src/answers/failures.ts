@@ -99,6 +99,8 @@ export interface SummarizedFailure extends Omit<FailureGroup, "reason"> {
   readonly isOfKinds?: boolean;
   /** Whether the file of the call is the cause. Resuming the run would read the same file again. */
   readonly isOfFile?: boolean;
+  /** Whether the objects may not have been sent at all, because the process ended before it noted an outcome. */
+  readonly isUnsure?: boolean;
 }
 
 /** Groups the failures of a run by code and remedy, so that an answer states each reason only once. */
@@ -128,6 +130,7 @@ export function groupFailures(state: ReportedState, reader: Reader = "agent"): r
         remedy: ofRemedies ?? remedy,
         isOfFirst,
         isOfFile: detail?.effect === "file",
+        ...(detail?.effect === "ended" && { isUnsure: true }),
       };
     },
   );

@@ -1,6 +1,7 @@
 import { RATE_LIMITED } from "../api/errors.ts";
 import type { LeftoverName } from "../changes/change-kinds.ts";
 import { isSheet } from "../files/input-file.ts";
+import { isJsonObject } from "../platform/json.ts";
 import { thousands } from "../platform/text.ts";
 import type { SummarizedFailure } from "./failures.ts";
 import { joinedRanges, placesWords, plain, quoteUntrusted } from "./fence.ts";
@@ -45,10 +46,12 @@ export function nextStepsOf(run: ReportedRun): readonly string[] {
   const causes = new Set(run.failures.map(causeOf));
   const isOver = status !== "running" && status !== "needs_confirmation";
   const mayResume = blocked === undefined && !run.isUndone && isOver && !causes.has("setting");
-  if (mayResume && isResumable(run)) steps.push(resumeStep(run, runId, causes));
+  const isResumed = mayResume && isResumable(run);
+  // A resumed run sends later events. Unknown ones that are sent after it would break the order of their users.
+  if (isOver && isOfEvents(run) && run.counts.unknown > 0) steps.push(lookUpStep(runId, run, isResumed));
+  if (isResumed) steps.push(resumeStep(run, runId, causes));
   if (run.neverPlanned)
     steps.push("make the call again: the server ended before the call was planned, and nothing was sent");
-  if (isOver && isOfEvents(run) && run.counts.unknown > 0) steps.push(lookUpStep(runId, run));
   const allFailed = run.failures.filter(({ outcome }) => outcome === "failed");
   const stale = run.failures.filter((failure) => isLeft(run, failure));
   if (stale.length > 0) steps.push(staleStep(run, runId, stale));
@@ -125,14 +128,28 @@ function resumeStep(run: ReportedRun, runId: string, causes: ReadonlySet<Cause |
   return `${when}${call} finishes what was not applied`;
 }
 
-function lookUpStep(runId: string, { environment, tool, page }: ReportedRun): string {
+function lookUpStep(runId: string, { environment, tool, page, results }: ReportedRun, isResumed: boolean): string {
   const where = environment === "sandbox" ? "with inspect_events" : "in the reports of the web console";
   // In the answer of track_event itself, get_run is not suggested, because the caller still has the event.
   if (tool === "track_event" && page === undefined) return `look for the event ${where} before you send it again`;
-  return (
-    `${callOf("get_run", { runId, outcome: "unknown", includeInput: true })} shows the events whose answer was lost: ` +
-    `look for them ${where} before you send any of them again`
-  );
+  const shown = page?.hasInput ? results.filter(({ outcome }) => outcome === "unknown") : [];
+  const uids = new Set(shown.flatMap(({ input }) => uidIn(input) ?? []));
+  const look =
+    shown.length === 0
+      ? `${callOf("get_run", { runId, outcome: "unknown", includeInput: true })} shows the events whose answer was lost: look for them ${where}`
+      : environment === "live" || uids.size === 0
+        ? `look for these events ${where}`
+        : `${callOf("inspect_events", { uids: [...uids].slice(0, MAX_UIDS) })} shows which of these events arrived`;
+  const when = isResumed ? ", before you resume the run" : "";
+  return `${look}. Send only those that did not arrive, with track_events and onUnknown "resend"${when}`;
+}
+
+const MAX_UIDS = 20;
+
+/** Returns the user of an event. Undefined for a uid that may be a foreign sentence: calls are not marked as foreign. */
+function uidIn(input: unknown): string | undefined {
+  const uid = isJsonObject(input) ? input.uid : undefined;
+  return typeof uid === "string" && /^[\w.@-]{1,64}$/.test(uid) ? uid : undefined;
 }
 
 const MAX_STRANDED = 3;

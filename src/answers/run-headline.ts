@@ -171,7 +171,7 @@ function doneWords(run: ReportedRun, { done, noun }: Work): readonly string[] {
   return [capitalized(words[only.kind](only.count, true)), ...more.map(({ kind, count }) => words[kind](count, false))];
 }
 
-function restWords({ counts, status, tool, did }: ReportedRun): readonly string[] {
+function restWords({ counts, status, tool, did, failures }: ReportedRun): readonly string[] {
   const { alreadyDone, skipped = 0, failed, notApplied, unknown, pending } = counts;
   const { gone = 0 } = did ?? {};
   const [would, verb] = status === "planned" ? ["would be ", "would fail"] : ["", "failed"];
@@ -182,9 +182,14 @@ function restWords({ counts, status, tool, did }: ReportedRun): readonly string[
     skipped > 0 && `${thousands(skipped)} ${would}skipped`,
     failed > 0 && `${thousands(failed)} ${status === "needs_confirmation" ? "cannot be done" : verb}`,
     notApplied > 0 && `${thousands(notApplied)} not applied`,
-    unknown > 0 && `${thousands(unknown)} unknown (sent, result not known)`,
+    unknown > 0 &&
+      `${thousands(unknown)} unknown (${mayBeUnsent(failures) ? "may have been sent" : "sent, result not known"})`,
     pending > 0 && status !== "planned" && status !== "needs_confirmation" && `${thousands(pending)} pending`,
   ].filter((part) => part !== false);
+}
+
+function mayBeUnsent(failures: ReportedRun["failures"]): boolean {
+  return failures.some(({ outcome, isUnsure = false }) => outcome === "unknown" && isUnsure);
 }
 
 const ALREADY_WORDS: Readonly<Record<string, string>> = {

@@ -12,6 +12,7 @@ import {
   writeCursor,
 } from "../../src/answers/budget.ts";
 import { fenced, quoteUntrusted, redactorFor } from "../../src/answers/fence.ts";
+import { nextStepsOf } from "../../src/answers/next-steps.ts";
 import { headline } from "../../src/answers/run-headline.ts";
 import type { Loss } from "../../src/changes/plan/plan.ts";
 
@@ -170,4 +171,22 @@ test.each(["list_options", "get_option", "get_run"])("%s that still saves a file
   const counts = { items: 1, pending: 1, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0 };
   const run = { environment: "sandbox", runId: "RUN", tool, status: "running", counts } as const;
   expect(headline({ ...run, failures: [], results: [] })).toBe("The file is still being written. Run RUN, sandbox.");
+});
+
+test("an interrupted run of events says to look for what may have been sent before it is resumed", () => {
+  const counts = { items: 9, pending: 4, succeeded: 3, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 2 };
+  const about = { environment: "sandbox", runId: "RUN", tool: "track_events", status: "interrupted" } as const;
+  const lost = {
+    outcome: "unknown",
+    errorCode: "EVENT_ANSWER_LOST",
+    message: "",
+    remedy: "",
+    isOfFirst: false,
+  } as const;
+  const places = { count: 2, indexes: [3, 4], places: [], placesOmitted: false, examples: [], byLine: false } as const;
+  const run = { ...about, counts, failures: [{ ...lost, ...places, isUnsure: true }], results: [] };
+  expect(headline(run)).toMatch(/^Interrupted; sent 3 of 9 events; 2 unknown \(may have been sent\), 4 pending\. /);
+  const [look, resume] = nextStepsOf(run);
+  expect(look).toMatch(/^get_run .* Send only those that did not arrive, .* before you resume the run$/);
+  expect(resume).toMatch(/^resume_run /);
 });

@@ -30,6 +30,10 @@ test("get_run shows the input of an event whose answer was lost, of a list and o
       results: [{ outcome: "unknown", input: { tx_id: expect.any(String) } }],
     });
     expect(textOf(shown)).toMatch(/"tx_id":"T-\d"/);
+    expect(textOf(shown)).toMatch(
+      /^Next: inspect_events \{"uids":\["[^"]+"\]\} shows which of these events arrived\. Send /m,
+    );
+    expect(textOf(shown)).not.toContain("Next: get_run");
   }
 });
 

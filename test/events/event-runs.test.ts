@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import iconv from "iconv-lite";
 import { describe, expect, it } from "vitest";
+import { messageFor } from "../../src/answers/failures.ts";
 import { AmbiguousError, BusyError, NotSentError, RejectedError } from "../../src/api/errors.ts";
 import type { EventAnswer } from "../../src/api/events.ts";
 import type { EventRun, PlannedEvents } from "../../src/events/run/event-runs.ts";
@@ -148,10 +149,14 @@ describe("a run of events", () => {
     const { unknown = 0, succeeded = 0, pending = 0 } = found === undefined ? {} : countsOf(found.state);
     expect(unknown).toBeGreaterThanOrEqual(5);
     expect(unknown + succeeded + pending).toBe(1500);
-    expect(await rested(await later.resume(runId))).toMatchObject({
+    const resumed = await later.resume(runId);
+    expect(await rested(resumed)).toMatchObject({
       status: "partial",
       counts: { unknown, succeeded: 1500 - unknown, pending: 0 },
     });
+    const [lost] = resumed === undefined ? [] : failureGroups(resumed.state);
+    expect(lost).toMatchObject({ outcome: "unknown", reason: { detail: { effect: "ended" } } });
+    expect(lost && messageFor(lost.reason).message).toMatch(/it may or may not have been sent and recorded$/);
     expect(new Set(sent).size).toBe(sent.length);
     const ended = dying.stopAll();
     answerAll();

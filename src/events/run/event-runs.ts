@@ -18,13 +18,13 @@ import { ownReason, type ReportedObject } from "../../runs/outcome.ts";
 import { DamagedRunError, NothingStoredError, RunStoreError, undefinedIfNothingStored } from "../../runs/store.ts";
 import { type EventWorld, sendPending } from "./drive.ts";
 import {
-  ANSWER_LOST,
   type EventCall,
   type EventEntry,
   EventRunState,
   eventCall,
   eventEntry,
   resendsUnknown,
+  SENDING_ENDED,
 } from "./run-state.ts";
 import {
   countEvents,
@@ -422,7 +422,7 @@ async function restoreBeginEntry({
 
 /** Returns an entry with the outcome unknown for each event that was announced before a crash but not answered. */
 function entriesAfterCrash(state: EventRunState): readonly EventEntry[] {
-  const lost = { t: "settled", outcome: "unknown", reason: ANSWER_LOST, attempts: 1, afterCrash: true } as const;
+  const lost = { t: "settled", outcome: "unknown", reason: SENDING_ENDED, attempts: 1, afterCrash: true } as const;
   return state.lost().map((object) => ({ ...lost, object, at: state.updatedAt }));
 }
 

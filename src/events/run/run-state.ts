@@ -87,6 +87,8 @@ export const eventEntry = z.discriminatedUnion("t", [
 export type EventEntry = Fixed<z.output<typeof eventEntry>>;
 
 export const ANSWER_LOST: Reason = { code: "EVENT_ANSWER_LOST" };
+/** The reason of an event that was about to be sent, or was sent, when the process ended. */
+export const SENDING_ENDED: Reason = { ...ANSWER_LOST, detail: { effect: "ended" } };
 
 const STOP_CODES = {
   finished: "INTERRUPTED",
