@@ -78,6 +78,8 @@ export const RULES = {
   currencyFormat: { basis: "notShown", section: "2.3" },
   valueMismatch: { basis: "notShown", section: "2.3" },
   personalData: { basis: "documented", section: "1" },
+  uidSpaces: { basis: "notShown", section: "2.1" },
+  platformUnusual: { basis: "documented", section: "2.1" },
 } as const satisfies Record<string, Rule>;
 
 export type RuleName = keyof typeof RULES;

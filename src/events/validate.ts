@@ -43,11 +43,21 @@ function checkEvent(check: Check, event: JsonObject): void {
     if (name !== "uid" && name !== "eventName") checkParameter(check, event[name], name, shape);
   }
   if (shape === undefined) return;
+  const { platform } = event;
+  if (typeof platform === "string" && platform !== "" && !TYPICAL_PLATFORMS.includes(platform)) {
+    const message = `"platform" is ${quoted(platform)}, not one of the typical values ${TYPICAL_PLATFORMS.join(", ")}`;
+    note(check, "platformUnusual", "platform", message, "send a typical value if you mean one of them");
+  }
   checkRequired(check, event, shape, "", `"${String(eventName)}"`);
   checkItemsPresent(check, event, shape);
   if (shape.parameters.has("currency")) add(check, currencyWarning(event.currency));
   if (shape.parameters.has("value")) add(check, valueWarning(event.value, event.price, event.quantity));
 }
+
+/** The values of `platform` that the API document names. Others are allowed (event-tracking-api 2.1). */
+const TYPICAL_PLATFORMS = ["web", "android", "ios"];
+
+const TIME = /^(?:event_?|created_?|occurred_?)?(?:time(?:stamp)?|date(?:_?time)?|at)(?:_?ms)?$/i;
 
 function checkUid(check: Check, event: JsonObject): void {
   const { uid } = event;
@@ -59,6 +69,10 @@ function checkUid(check: Check, event: JsonObject): void {
     checkString(check, uid, "uid");
     if (uid === "") noteEmpty(check, "uid", "uid");
     else add(check, personalDataWarning(uid));
+    if (uid !== uid.trim()) {
+      const message = '"uid" begins or ends with spaces: it may count as another user than the same uid without them';
+      note(check, "uidSpaces", "uid", message, "send it without the spaces");
+    }
   }
 }
 
@@ -231,7 +245,8 @@ function fixOfMissing(check: Check, holder: JsonObject, wanted: string, valid: r
 function noteUnknown(check: Check, name: string, path: string, shape: Shape): void {
   const near = check.nearest(name, shape.names);
   const fix = near === undefined ? "leave it out" : `did you mean "${near}"?`;
-  note(check, "unknownParameter", path, `${quoted(name)} is not a parameter here; the service ignores it`, fix);
+  const time = TIME.test(name) ? " and dates the event when it arrives" : "";
+  note(check, "unknownParameter", path, `${quoted(name)} is not a parameter here; the service ignores it${time}`, fix);
 }
 
 function noteNull(check: Check, path: string, name: string, { required }: Parameter): void {

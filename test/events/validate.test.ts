@@ -39,6 +39,13 @@ describe("the verdict on an event", () => {
     expect(validateEvent(event).findings).toContainEqual(expect.objectContaining({ path, fix }));
   });
 
+  it("says that the service dates an event when it arrives, whatever time the event gives", () => {
+    for (const name of ["timestamp", "eventTime", "created_at"]) {
+      const [found] = validateEvent({ uid: "u", eventName: "app_open", [name]: 1 }).findings;
+      expect(found?.message).toMatch(/the service ignores it and dates the event when it arrives$/);
+    }
+  });
+
   it("says that a personal uid is hashed before it is stored, and sent unhashed", () => {
     const [found] = validateEvent({ uid: "kim@example.com", eventName: "app_open" }).findings;
     expect(found?.message).toMatch(/hashes it with SHA-256 before storing.*sent to the service unhashed/);

@@ -202,6 +202,8 @@ const WARNED = found({ verdict: "recorded" }, [
   ["uid", "app_open", { uid: "010-1234-5678" }, "personalData"],
   ["uid", "app_open", { uid: "+821012345678" }, "personalData"],
   ["uid", "app_open", { uid: "(555) 123-4567" }, "personalData"],
+  ["uid", "app_open", { uid: " u91 " }, "uidSpaces"],
+  ["platform", "app_open", { platform: "WEB" }, "platformUnusual"],
 ]);
 
 const AT_THE_EDGE: readonly (readonly [title: string, event: unknown])[] = [
