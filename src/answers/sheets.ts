@@ -117,6 +117,15 @@ export function failedRowsText(
   );
 }
 
+/** Returns the answer about saved events with an unknown result. What is left of them can be sent from the file. */
+export function unknownEventsText(savedTo: string, count: number, environment: "live" | "sandbox"): string {
+  const where = environment === "sandbox" ? "with inspect_events" : "in the reports of the web console";
+  return (
+    `Saved ${many(count, "event")} with an unknown result, one JSON object a line, to ${quoteUntrusted(savedTo)}.\n` +
+    `Next: look for them ${where}, remove from the file what arrived, and send the file with track_events and onUnknown "resend"`
+  );
+}
+
 function eventLines(
   { succeeded, unknown, notApplied }: Pick<Counts, "succeeded" | "unknown" | "notApplied">,
   fix: string,

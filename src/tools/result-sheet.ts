@@ -3,13 +3,13 @@ import { renderAnswer } from "../answers/budget.ts";
 import { messageFor } from "../answers/failures.ts";
 import { rejectsUri } from "../answers/next-steps.ts";
 import { differenceLine } from "../answers/plan-words.ts";
-import { columnsOf, failedRowsText, resultSheetText } from "../answers/sheets.ts";
+import { columnsOf, failedRowsText, resultSheetText, unknownEventsText } from "../answers/sheets.ts";
 import { fileOf } from "../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import { contextRows, optionRows } from "../changes/rows/input-rows.ts";
 import { type EventRun, isEventRun } from "../events/run/event-runs.ts";
 import { autocorrects } from "../events/run/run-state.ts";
-import { rowsOfEvents } from "../events/run/source.ts";
+import { readUncorrected, rowsOfEvents } from "../events/run/source.ts";
 import type { ValidColumns } from "../files/columns.ts";
 import { withDetectedForm } from "../files/detected-form.ts";
 import { type InputFile, isSheet } from "../files/input-file.ts";
@@ -229,8 +229,8 @@ function neededSheet(run: Run): SheetRun {
   }
   throw new ToolError(
     "the input of this run was not a sheet, so no sheet with results can be saved",
-    "saveTo is for runs of bulk_add_options, update_contexts, plan_targeting and track_events with an .xlsx, .csv, .tsv " +
-      "or .txt file.",
+    "A sheet is saved for runs of bulk_add_options, update_contexts, plan_targeting and track_events with an .xlsx, " +
+      ".csv, .tsv or .txt file; for other files, what failed is saved as .ndjson.",
   );
 }
 
@@ -246,12 +246,14 @@ function checkOnly({ run, events }: SheetRun, only: Standing): void {
   }
   if (events !== undefined && (only === "succeeded" || only === "unknown")) {
     throw new ToolError(
-      "the rows of events that were or may have been sent are not stored",
-      `get_run ${JSON.stringify({ runId, outcome: only })} shows their results.`,
+      "a sheet with results has no rows of events that were or may have been sent",
+      only === "unknown"
+        ? "To save the events with an unknown result, give saveTo a name that ends in .ndjson."
+        : `get_run ${JSON.stringify({ runId, outcome: only })} shows their results.`,
     );
   }
   if ((state.counts()[only] ?? 0) === 0) {
-    throw new ToolError(`no row of this run has the outcome ${only}`, `get_run ${JSON.stringify({ runId })} shows it.`);
+    throw noneHas(only, runId);
   }
 }
 
@@ -279,6 +281,37 @@ async function savedFailedRows(
   ]);
 }
 
+async function savedUnknownEvents(
+  run: EventRun,
+  saveTo: string,
+  { allowedDirs, environment, runs }: SavingContext,
+): Promise<ToolAnswer> {
+  const { header, state } = run;
+  const { runId, call } = header;
+  const { unknown } = state.counts();
+  const source = { kept: call.input.events, bytes: runs.part(runId, "input") };
+  if (unknown === 0) throw noneHas("unknown", runId);
+  const place = await freePlaceFor(saveTo, allowedDirs);
+  await saveFile(
+    place,
+    (async function* () {
+      for await (const batch of readUncorrected(source)) {
+        const wanted = batch.filter(({ index }) => state.standing(index) === "unknown");
+        yield wanted.map(({ event }) => `${JSON.stringify(event)}\n`).join("");
+      }
+    })(),
+  );
+  const { tool } = call;
+  const rows = { [RESULTS.unknown]: unknown };
+  return renderAnswer({ environment, runId, tool, status: run.status(), savedTo: place.path, rows }, [
+    unknownEventsText(place.path, unknown, environment),
+  ]);
+}
+
+function noneHas(only: Standing, runId: string): ToolError {
+  return new ToolError(`no row of this run has the outcome ${only}`, `get_run ${JSON.stringify({ runId })} shows it.`);
+}
+
 /** Saves a run's sheet, with all results or those of one outcome. If its input is no sheet, saves the failed rows. */
 export async function savedResults(
   run: Run,
@@ -288,6 +321,9 @@ export async function savedResults(
   const { allowedDirs, environment, runs } = context;
   const input = inputOf(run);
   const isRows = input !== undefined && !isSheet(input);
+  if (only === "unknown" && isEventRun(run) && savedForm(saveTo, delimiter).format === "ndjson") {
+    return savedUnknownEvents(run, saveTo, context);
+  }
   if (isRows && savedForm(saveTo, delimiter).format === "ndjson") return savedFailedRows(run, saveTo, context);
   const found = await readSheetRun(neededSheet(run), { runs });
   if (only !== undefined) checkOnly(found, only);

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { mkdtemp, realpath, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, realpath, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -485,4 +485,22 @@ test("an event that the key was refused for is not applied, and the resumed run 
   const resumed = await answerOf(resumeRun, { runId: String(refused.structured.runId) }, context);
   expect(resumed.structured).toMatchObject({ counts: { succeeded: 3 } });
   expect(sandbox.events().map(({ text }) => JSON.parse(text).page_id)).toEqual(["1", "2", "3"]);
+});
+
+test("events with an unknown result are saved as a file to send, of a list and of a sheet", async () => {
+  const folder = await realpath(await mkdtemp(join(tmpdir(), "targeting-mcp-")));
+  const { context, control } = await eventTools({ allowedDirs: [folder] });
+  await writeFile(join(folder, "log.csv"), "uid,eventName,element_id\nd,click,b\ne,click,b\nf,click,b");
+  for (const given of [{ events: ["a", "b", "c"].map((uid) => click(uid)) }, { file: "log.csv" }]) {
+    await control("/faults", { faults: [{ on: "trackEvent", kind: "reset", applied: true, times: 2 }] });
+    const lost = await answerOf(trackEvents, given, context);
+    const asked = { runId: String(lost.structured.runId), outcome: "unknown" } as const;
+    const name = `unknown-${asked.runId}.ndjson`;
+    const saved = await answerOf(getRun, { ...asked, saveTo: name }, context);
+    expect(saved.text).toMatch(
+      /^Saved 2 events with an unknown result, .*\nNext: look for them with inspect_events, remove /,
+    );
+    const lines = (await readFile(join(folder, name), "utf8")).trim().split("\n");
+    expect(lines.map((line) => JSON.parse(line))).toEqual([click(expect.any(String)), click(expect.any(String))]);
+  }
 });
