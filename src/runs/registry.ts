@@ -37,7 +37,8 @@ interface AnyKindRuns {
 
 type Context = Pick<RunsContext, "store" | "project" | "environment" | "mayExecute">;
 
-export type Interrupted = Pick<ListedRun, "runId" | "tool">;
+/** An interrupted run. `left`: how many of its items have no outcome, as far as its record says. */
+export type Interrupted = Pick<ListedRun, "runId" | "tool"> & { readonly left: number };
 
 const AFTER = "~";
 /** What is reported instead of the stored status and counts, if the stored data of a run is damaged. */
@@ -184,7 +185,10 @@ export class Runs {
       if (rest?.isDamaged || this.#drivenKind(runId) !== undefined) continue;
       if (status !== "running" && status !== "interrupted") continue;
       const tool = rest?.tool ?? toolOf((await undefinedIfUnreadable(this.#store.read(runId)))?.header.call);
-      if (tool !== undefined && this.#knows(tool) && !(await this.#store.isDriven(runId))) found.push({ runId, tool });
+      if (tool !== undefined && this.#knows(tool) && !(await this.#store.isDriven(runId))) {
+        const { pending = 0, notApplied = 0 } = rest?.counts ?? { pending: 1 };
+        found.push({ runId, tool, left: pending + notApplied });
+      }
     }
     return found;
   }

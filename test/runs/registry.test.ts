@@ -101,7 +101,7 @@ test("a kind is one object: its runs are kept, driven, stopped, resumed, listed 
 
   const later = new KindRuns(counting("count").kind, { ...world, store });
   const found = new Runs({ ...world, store }, [later]);
-  expect(await found.interrupted("me")).toEqual([{ runId: header.runId, tool: "count" }]);
+  expect(await found.interrupted("me")).toEqual([{ runId: header.runId, tool: "count", left: 2 }]);
   expect(await found.interrupted("somebody else")).toEqual([]);
   const resumed = await found.resume(header.runId);
   await resumed?.rest;

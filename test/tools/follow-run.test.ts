@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { timeLeft } from "../../src/tools/define-tool.ts";
-import { followRun, waitWithinCall } from "../../src/tools/write/planned.ts";
+import { followRun, interruptedHints, waitWithinCall } from "../../src/tools/write/planned.ts";
 import { readingApi, toolContext } from "../support/tool-context.ts";
 
 test.each([
@@ -36,4 +36,18 @@ test.each([
   };
   await followRun(run, { ...context, progress: (done, total, message) => told.push([done, total, message]) });
   expect(told).toEqual([[counts.items - counts.pending, counts.items, words]]);
+});
+
+test.each([
+  [1, 0, 0],
+  [1, 1, 1],
+  [5000, 0, 1],
+])("an interrupted run of events with %i left is named only if it can be resumed", async (left, pending, named) => {
+  const { context } = toolContext(readingApi([]).api);
+  const counts = { pending, notApplied: 0 };
+  const runs = Object.assign(Object.create(context.runs), {
+    interrupted: async () => [{ runId: "RUN", tool: "track_events", left }],
+    find: async () => ({ state: { counts: () => counts } }),
+  });
+  expect(await interruptedHints({ ...context, runs }, "other")).toHaveLength(named);
 });

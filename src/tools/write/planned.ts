@@ -283,12 +283,15 @@ export async function interruptedHints(
   return interruptedHint(others.filter((_, index) => helped[index]));
 }
 
-/** Returns whether resuming a run can do something. A single event that may be recorded is not sent again. */
-async function isWorthResuming({ runId, tool }: Interrupted, runs: ToolContext["runs"]): Promise<boolean> {
-  if (tool !== "track_event") return true;
+/** Returns whether resuming a run can do something. Events that may be recorded are not sent again. */
+async function isWorthResuming({ runId, tool, left }: Interrupted, runs: ToolContext["runs"]): Promise<boolean> {
+  if ((tool !== "track_event" && tool !== "track_events") || left > MOST_ANNOUNCED) return true;
   const counts = (await undefinedIfNothingStored(runs.find(runId)))?.state.counts();
   return counts !== undefined && counts.pending + counts.notApplied > 0;
 }
+
+/** At least as many events as are announced before they are sent. If more are left, some of them were not sent. */
+const MOST_ANNOUNCED = 200;
 
 const OPTION_TOOLS: ReadonlySet<string> = new Set([
   "bulk_add_options",
