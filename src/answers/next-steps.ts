@@ -216,7 +216,8 @@ function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFai
   ];
   const fix = `fix and ${parts.join(", and ")}${isSeen ? "" : `. ${input}`}`;
   const isCorrected = run.autocorrects || run.results.some(({ mended }) => mended !== undefined);
-  if (tool === "track_events" && !isCorrected && !hasRejects) {
+  const isCorrectable = failed.some(({ remedy }) => /\b(?:send|rename) "/i.test(remedy));
+  if (tool === "track_events" && isCorrectable && !isCorrected && !hasRejects) {
     return `${fix}. "autocorrect": true corrects misspelt names`;
   }
   if (!hasRejects) return fix;

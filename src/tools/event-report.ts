@@ -242,8 +242,14 @@ function dryRunOfEventsSteps(
     runId !== undefined && failed > 0 && (file !== undefined || failed > MOST_EXAMPLES)
       ? [failedOfDryRun(runId, { failed, file, maySave: allowedDirs.length > 0 })]
       : [];
-  const mayCorrect = tool === "track_events" && !autocorrects;
-  const unclear = state.verdicts().filter(({ predicted }) => predicted === "uncertain");
+  const verdicts = state.verdicts();
+  const isCorrectable = verdicts.some(
+    ({ predicted, findings }) =>
+      (predicted === "ignored" || predicted === "rejected") &&
+      findings.some(({ fix }) => /^(?:send|rename) "/.test(fix)),
+  );
+  const mayCorrect = tool === "track_events" && !autocorrects && isCorrectable;
+  const unclear = verdicts.filter(({ predicted }) => predicted === "uncertain");
   const uncertain = unclear.reduce((sum, { count }) => sum + count, 0);
   if (pending + failed === 0) {
     return unknown === 0 ? [] : [`the same call with onUnknown "resend" may record ${many(unknown, "event")} twice`];

@@ -72,6 +72,9 @@ test("a dry run says that nothing was sent, and how the same events are sent", a
   };
   const bad = { uid: "u", eventName: "Click" };
   expect(await stepsOf(click("a"))).toEqual(["the same call without dryRun sends 1 event"]);
+  expect(await stepsOf({ uid: "u", eventName: "nope" })).toEqual([
+    "fix what would fail, then make the same call without dryRun",
+  ]);
   const fix = 'fix what would fail ("autocorrect": true corrects misspelt names)';
   expect(await stepsOf(bad)).toEqual([`${fix}, then make the same call without dryRun`]);
   expect(await stepsOf(click("a"), bad, click("b"))).toEqual([
