@@ -73,7 +73,7 @@ export const trackEvents = {
     if (dryRun) {
       const autocorrects = autocorrect === true;
       const about = { environment, tool: "track_events", file: opened?.file, autocorrects };
-      const continued = await sendingOf(context).runToContinue({ source, onUnknown }, caller);
+      const continued = await context.sending?.runToContinue({ source, onUnknown }, caller);
       const planned = await fileWithinWait(context, planEvents(inTime(), { ...context, autocorrects }, continued));
       const runId = continued?.run.header.runId;
       const notes = runId === undefined ? [] : [continuedRunNote({ runId, sends: planned.requests.items > 0 })];
