@@ -239,6 +239,8 @@ export interface FailureForm {
 export interface FailureRow {
   readonly data: Readonly<Record<string, unknown>>;
   readonly lines: readonly string[];
+  /** Whether `lines` begin with a heading of several failures, or belong below the one above. */
+  readonly heading?: "own" | "above" | undefined;
 }
 
 interface Beside {

@@ -7,6 +7,7 @@ import {
   type RenderedReport,
   type Row,
   renderAnswer,
+  sizeOf,
   takeFittingRows,
   tokensOf,
 } from "./budget.ts";
@@ -40,8 +41,8 @@ import type { ReportedRun } from "./run-results.ts";
 import { changeLines, resultRow } from "./run-results.ts";
 import { bareNote, joinedNote, sheetNotes, undoFirstNote } from "./sheets.ts";
 
-const AROUND_TOKENS = 500;
-const CONFIRMATION_TOKENS = 250;
+/** The tokens of headings, marks of foreign text, and lines that say how much was omitted. */
+const AROUND_TOKENS = 150;
 const MAX_GROUPS = 10;
 const MAX_GROUPS_BESIDE_PAGE = 3;
 const MAX_REASONS = 25;
@@ -53,12 +54,16 @@ const MAX_OF_A_REASON = 5;
 export function renderReport(run: ReportedRun): RenderedReport {
   const nextSteps = nextStepsOf(run);
   const notes = notesOf(run);
-  const said = tokensOf([...nextSteps, ...notes, run.confirmation?.effect ?? "", run.totals?.name ?? ""].join(" "));
-  const around = AROUND_TOKENS + (run.confirmation === undefined ? 0 : CONFIRMATION_TOKENS);
-  const budget = { left: ANSWER_TOKENS - around - 2 * said };
-  const parts = { nextSteps, notes, approval: reportedApproval(run), ...sectionsOf(run, budget, nextSteps) };
+  const around = { nextSteps, notes, approval: reportedApproval(run) };
+  const bare = { ...around, ...EMPTY_SECTIONS };
+  const size = sizeOf(renderAnswer(structuredOf(run, bare), textOf({ ...run, verdicts: [] }, bare)));
+  const budget = { left: ANSWER_TOKENS - AROUND_TOKENS - size };
+  const parts = { ...around, ...sectionsOf(run, budget, nextSteps) };
   return renderAnswer(structuredOf(run, parts), textOf(run, parts), isError(run));
 }
+
+const EMPTY = { rows: [], omitted: 0 };
+const EMPTY_SECTIONS = { plan: EMPTY, failures: EMPTY, verdicts: EMPTY, results: EMPTY, changes: [] };
 
 function sectionsOf(run: ReportedRun, budget: Budget, nextSteps: readonly string[]) {
   const { page, verdicts = [], plan = [] } = run;
@@ -68,9 +73,15 @@ function sectionsOf(run: ReportedRun, budget: Budget, nextSteps: readonly string
   const resumes = run.isUndone === true || nextSteps.some((step) => step.includes("resume_run {"));
   // Events that were not sent come last, because the failures already explain them.
   const sentFirst = verdicts.toSorted((one, other) => Number(isNotSent(one)) - Number(isNotSent(other))).slice(0, most);
-  const reserve = Math.min(costOfSent(verdictRowsIn(sentFirst, SHORTEST_VERDICT)), VERDICT_TOKENS, budget.left);
+  const forms = failureForms(run, resumes);
+  // Verdicts leave room for readable reasons: it matters more why events fail than what others may become.
+  const room = Math.min(
+    VERDICT_TOKENS.most,
+    Math.max(VERDICT_TOKENS.least, budget.left - costIn(forms, READABLE_FORM)),
+  );
+  const reserve = Math.min(costOfSent(verdictRowsIn(sentFirst, SHORTEST_VERDICT)), room, budget.left);
   budget.left -= reserve;
-  const failures = failureRows(run, budget, resumes);
+  const failures = failureRows(forms, budget, run.confirmation !== undefined);
   budget.left += reserve;
   const requests = takeFittingRows([...plan.slice(0, MAX_GROUPS).map(planRow), ...eventPlan], budget);
   // The fullest form in which all events that were sent fit.
@@ -178,7 +189,7 @@ function textOf(run: ReportedRun, parts: Parts): readonly (string | false)[] {
     ...approvalLines(approval),
     ...(blocked === undefined ? [] : [blockedText(blocked)]),
     ...notes.map(sentence),
-    ...failures.rows.flatMap(({ lines }) => lines),
+    ...failureLines(failures.rows),
     ...moreLine(failures, "reason", runId),
     ...sentVerdicts.map(({ line }) => line),
     ...moreLine({ omitted: sentKinds - sentVerdicts.length }, "group", runId, " of events, by their expected result,"),
@@ -196,6 +207,22 @@ function textOf(run: ReportedRun, parts: Parts): readonly (string | false)[] {
       `${results.omitted > 0 ? `${many(results.omitted, "more row")}: the` : "More: the"} same call with cursor ${page.cursor}`,
     ...nextSteps.map((step) => `Next: ${step}`),
   ];
+}
+
+/**
+ * Returns the lines of failures. Reasons below one heading are one entry, so that foreign text in one of them does not
+ * separate them. Examples are entries of their own.
+ */
+function failureLines(rows: readonly FailureRow[]): readonly string[] {
+  const entries: string[] = [];
+  let heading = -1;
+  for (const { lines, heading: its } of rows) {
+    const reasons = its === undefined ? [] : lines.filter((line) => !line.startsWith("Examples of "));
+    if (its === "above" && heading >= 0) entries[heading] = [entries[heading], ...reasons].join("\n");
+    else if (its !== undefined) heading = entries.push(reasons.join("\n")) - 1;
+    entries.push(...lines.filter((line) => !reasons.includes(line)));
+  }
+  return entries;
 }
 
 /** Returns a note as a sentence. It gets no full stop after `>`, the end mark of a foreign text. */
@@ -245,32 +272,42 @@ const FAILURE_FORMS: readonly FailureForm[] = [
   ...[120, 60, 30, 12].map((tokens) => ({ details: 0, places: 1, isBare: true, tokens })),
 ];
 const SHORTEST_FORM = FAILURE_FORMS.length - 1;
+const READABLE_FORM = SHORTEST_FORM - 1;
 const DETAILS_SHARE = 0.6;
 
-/**
- * Returns the first `MAX_REASONS` failures, in the fullest form that fits into an answer. Examples are omitted first.
- * Whole failures are omitted only beside a confirmation, because the effect it states must be complete.
- */
-function failureRows(run: ReportedRun, budget: Budget, resumes: boolean): readonly FailureRow[] {
-  const mayCut = run.confirmation !== undefined;
+type FailureForms = readonly (readonly FailureRow[])[];
+
+/** Returns the first `MAX_REASONS` failures, each in all its forms, beginning with the fullest. */
+function failureForms(run: ReportedRun, resumes: boolean): FailureForms {
   const failures = run.failures
     .slice(0, MAX_REASONS)
     .toSorted((one, other) => (other.shared ?? "").localeCompare(one.shared ?? ""));
-  const forms = failures.map((failure, at) => {
+  return failures.map((failure, at) => {
     const alike = failures.filter((other) => isAlike(failure, other));
     const beside = { isNamed: run.page === undefined, resumes, isBelowShared: alike.length > 1 };
-    const above = alike.length > 1 && !isAlike(failure, failures[at - 1]) ? [sharedLine(alike)] : [];
+    const heading = alike.length < 2 ? undefined : isAlike(failure, failures[at - 1]) ? "above" : "own";
+    const above = heading === "own" ? [sharedLine(alike)] : [];
     return FAILURE_FORMS.map((form) => {
       const row = failureRow(failure, form, beside);
-      return { ...row, lines: [...above, ...row.lines] };
+      return { ...row, lines: [...above, ...row.lines], heading };
     });
   });
+}
+
+function costIn(forms: FailureForms, form: number): number {
+  return sum(forms.map((rows) => costOf(rows[form])));
+}
+
+/**
+ * Returns failures in the fullest form that fits into an answer. Examples are omitted first. Whole failures are omitted
+ * only beside a confirmation (`mayCut`), because the effect it states must be complete.
+ */
+function failureRows(forms: FailureForms, budget: Budget, mayCut: boolean): readonly FailureRow[] {
   // Of the forms without examples, chooses the fullest one in which all failures fit. If none does, chooses the
   // shortest.
-  const costIn = (form: number): number => sum(forms.map((rows) => costOf(rows[form])));
-  const fitting = FAILURE_FORMS.findIndex(({ isBare }, form) => isBare === true && costIn(form) <= budget.left);
+  const fitting = FAILURE_FORMS.findIndex(({ isBare }, form) => isBare === true && costIn(forms, form) <= budget.left);
   const least = fitting < 0 ? SHORTEST_FORM : fitting;
-  let needed = costIn(least);
+  let needed = costIn(forms, least);
   return forms.flatMap((rows) => {
     const short = rows[least];
     needed -= costOf(short);
@@ -299,7 +336,7 @@ const SHORTEST_VERDICT: VerdictForm = [1, 1];
 /** The first form shows all positions and findings that a row has. */
 const VERDICT_FORMS: readonly VerdictForm[] = [[10, 5], [3, 5], [3, 1], SHORTEST_VERDICT];
 /** How many tokens failures leave to the verdicts on events that were sent. */
-const VERDICT_TOKENS = 500;
+const VERDICT_TOKENS = { most: 500, least: 150 };
 
 function verdictRowsIn(verdicts: readonly VerdictRow[], form: VerdictForm): readonly Row[] {
   return verdicts.map((verdict) => {

@@ -507,3 +507,22 @@ test("events with an unknown result are saved as a file to send, of a list and o
     expect(lines.map((line) => JSON.parse(line))).toEqual([click(expect.any(String)), click(expect.any(String))]);
   }
 });
+
+test("a dry run with many kinds of failures shows each reason whole, and those below one heading together", async () => {
+  const folder = await realpath(await mkdtemp(join(tmpdir(), "targeting-mcp-")));
+  const { context } = await eventTools({ allowedDirs: [folder] });
+  const rows = [
+    ...["u,purchase,1.23E+15,,,", "u,page_veiw,,,,", "u,View Item,,i,,", "u,add_to_cart,,i,1,", "u,refund,,,,"],
+    ...["u,view_item,,,,", ",click,,,,", 'u,view_item,,i,"1,037",', "u,add_to_cart,,i,1,two", "u,purchase,T,,,"],
+  ];
+  const many = Array.from({ length: 30 }, (_, at) => rows.map((row) => row.replace(/^u/, `스웨터-${at}`))).flat();
+  await writeFile(join(folder, "log.csv"), ["uid,eventName,tx_id,item_id,price,quantity", ...many].join("\n"));
+  const { text, structured } = await answerOf(trackEvents, { file: "log.csv", dryRun: true }, context);
+  expect(tokensOf(JSON.stringify(structured)) + tokensOf(text)).toBeLessThan(2500);
+  const lines = text.split("\n");
+  const heading = lines.findIndex((line) => line.startsWith("EVENT_IGNORED, 150 lines:"));
+  for (const reason of lines.slice(heading + 1, heading + 6)) {
+    expect(reason).toMatch(/^30 lines \(\d+, .*…\): .*\(event-tracking-api 7\)\. (?:Send|Add) .*\.$/);
+  }
+  expect(text).toContain('"uid" is missing; "click" needs "element_id" (event-tracking-api 2.1). Add "uid"');
+});
