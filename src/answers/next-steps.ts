@@ -134,14 +134,16 @@ function lookUpStep(runId: string, { environment, tool, page, results }: Reporte
   if (tool === "track_event" && page === undefined) return `look for the event ${where} before you send it again`;
   const shown = page?.hasInput ? results.filter(({ outcome }) => outcome === "unknown") : [];
   const uids = new Set(shown.flatMap(({ input }) => uidIn(input) ?? []));
+  const resume = isResumed ? ", and before you resume the run" : "";
+  if (shown.length === 0) {
+    const get = callOf("get_run", { runId, outcome: "unknown", includeInput: true });
+    return `${get} shows the events whose answer was lost: look for them ${where} before you send any of them again${resume}`;
+  }
   const look =
-    shown.length === 0
-      ? `${callOf("get_run", { runId, outcome: "unknown", includeInput: true })} shows the events whose answer was lost: look for them ${where}`
-      : environment === "live" || uids.size === 0
-        ? `look for these events ${where}`
-        : `${callOf("inspect_events", { uids: [...uids].slice(0, MAX_UIDS) })} shows which of these events arrived`;
-  const when = isResumed ? ", before you resume the run" : "";
-  return `${look}. Send only those that did not arrive, with track_events and onUnknown "resend"${when}`;
+    environment === "live" || uids.size === 0
+      ? `look for these events ${where}`
+      : `${callOf("inspect_events", { uids: [...uids].slice(0, MAX_UIDS) })} shows which of these events arrived`;
+  return `${look}. Send only those that did not arrive, with track_events and onUnknown "resend"${resume}`;
 }
 
 const MAX_UIDS = 20;

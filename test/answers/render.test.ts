@@ -187,6 +187,6 @@ test("an interrupted run of events says to look for what may have been sent befo
   const run = { ...about, counts, failures: [{ ...lost, ...places, isUnsure: true }], results: [] };
   expect(headline(run)).toMatch(/^Interrupted; sent 3 of 9 events; 2 unknown \(may have been sent\), 4 pending\. /);
   const [look, resume] = nextStepsOf(run);
-  expect(look).toMatch(/^get_run .* Send only those that did not arrive, .* before you resume the run$/);
+  expect(look).toMatch(/^get_run .* before you send any of them again, and before you resume the run$/);
   expect(resume).toMatch(/^resume_run /);
 });
