@@ -43,8 +43,9 @@ import { bareNote, joinedNote, sheetNotes, undoFirstNote } from "./sheets.ts";
 
 /** The tokens of headings, marks of foreign text, and lines that say how much was omitted. */
 const AROUND_TOKENS = 150;
+/** By how many tokens an answer with a page of rows may be longer, without the rows. */
+const BESIDE_ROWS_TOKENS = 600;
 const MAX_GROUPS = 10;
-const MAX_GROUPS_BESIDE_PAGE = 3;
 const MAX_REASONS = 25;
 const MAX_RESULTS = 50;
 /** For each reason, how many results an answer shows. The failures in the answer contain the total for each reason. */
@@ -57,7 +58,8 @@ export function renderReport(run: ReportedRun): RenderedReport {
   const around = { nextSteps, notes, approval: reportedApproval(run) };
   const bare = { ...around, ...EMPTY_SECTIONS };
   const size = sizeOf(renderAnswer(structuredOf(run, bare), textOf({ ...run, verdicts: [] }, bare)));
-  const budget = { left: ANSWER_TOKENS - AROUND_TOKENS - size };
+  const most = ANSWER_TOKENS + (run.page === undefined ? 0 : BESIDE_ROWS_TOKENS);
+  const budget = { left: most - AROUND_TOKENS - size };
   const parts = { ...around, ...sectionsOf(run, budget, nextSteps) };
   return renderAnswer(structuredOf(run, parts), textOf(run, parts), isError(run));
 }
@@ -67,18 +69,17 @@ const EMPTY_SECTIONS = { plan: EMPTY, failures: EMPTY, verdicts: EMPTY, results:
 
 function sectionsOf(run: ReportedRun, budget: Budget, nextSteps: readonly string[]) {
   const { page, verdicts = [], plan = [] } = run;
-  const most = page === undefined ? MAX_GROUPS : MAX_GROUPS_BESIDE_PAGE;
   const eventPlan = eventPlanRows(run);
   // Whether to remove "resume" from the remedies: the run was undone, or a next step already contains the call.
   const resumes = run.isUndone === true || nextSteps.some((step) => step.includes("resume_run {"));
   // Events that were not sent come last, because the failures already explain them.
-  const sentFirst = verdicts.toSorted((one, other) => Number(isNotSent(one)) - Number(isNotSent(other))).slice(0, most);
+  const sentFirst = verdicts
+    .toSorted((one, other) => Number(isNotSent(one)) - Number(isNotSent(other)))
+    .slice(0, MAX_GROUPS);
   const forms = failureForms(run, resumes);
   // Verdicts leave room for readable reasons: it matters more why events fail than what others may become.
-  const room = Math.min(
-    VERDICT_TOKENS.most,
-    Math.max(VERDICT_TOKENS.least, budget.left - costIn(forms, READABLE_FORM)),
-  );
+  const most = page === undefined ? VERDICT_TOKENS.most : VERDICT_TOKENS.onPage;
+  const room = Math.min(most, Math.max(VERDICT_TOKENS.least, budget.left - costIn(forms, READABLE_FORM)));
   const reserve = Math.min(costOfSent(verdictRowsIn(sentFirst, SHORTEST_VERDICT)), room, budget.left);
   budget.left -= reserve;
   const failures = failureRows(forms, budget, run.confirmation !== undefined);
@@ -192,7 +193,7 @@ function textOf(run: ReportedRun, parts: Parts): readonly (string | false)[] {
     ...failureLines(failures.rows),
     ...moreLine(failures, "reason", runId),
     ...sentVerdicts.map(({ line }) => line),
-    ...moreLine({ omitted: sentKinds - sentVerdicts.length }, "group", runId, " of events, by their expected result,"),
+    ...moreGroups(sentKinds - sentVerdicts.length, run),
     ...plan.rows.map(({ line }) => line),
     ...moreLine(plan, "request", runId),
     ...changes,
@@ -232,9 +233,17 @@ function sentence(note: string): string {
   return `${note.charAt(0).toUpperCase()}${note.slice(1)}${/[.>]$/.test(note) ? "" : "."}`;
 }
 
-function moreLine({ omitted }: Pick<Section, "omitted">, noun: string, runId?: string, of = ""): readonly string[] {
+function moreLine({ omitted }: Pick<Section, "omitted">, noun: string, runId?: string): readonly string[] {
   if (omitted === 0) return [];
-  return [`${many(omitted, `more ${noun}`)}${of}${runId === undefined ? "" : ` in ${resultsUri(runId)}`}.`];
+  return [`${many(omitted, `more ${noun}`)}${runId === undefined ? "" : ` in ${resultsUri(runId)}`}.`];
+}
+
+function moreGroups(omitted: number, { runId, page }: ReportedRun): readonly string[] {
+  if (omitted === 0) return [];
+  const where = page === undefined ? `get_run ${JSON.stringify({ runId })}` : resultsUri(runId ?? "");
+  return [
+    `${many(omitted, "more group")} of events, by their expected result${runId === undefined ? "" : `: ${where}`}.`,
+  ];
 }
 
 function notesOf(run: ReportedRun): readonly string[] {
@@ -336,7 +345,7 @@ const SHORTEST_VERDICT: VerdictForm = [1, 1];
 /** The first form shows all positions and findings that a row has. */
 const VERDICT_FORMS: readonly VerdictForm[] = [[10, 5], [3, 5], [3, 1], SHORTEST_VERDICT];
 /** How many tokens failures leave to the verdicts on events that were sent. */
-const VERDICT_TOKENS = { most: 500, least: 150 };
+const VERDICT_TOKENS = { most: 500, least: 150, onPage: 1200 };
 
 function verdictRowsIn(verdicts: readonly VerdictRow[], form: VerdictForm): readonly Row[] {
   return verdicts.map((verdict) => {

@@ -281,10 +281,12 @@ function sendingStep({ sent, failed, uncertain, mayCorrect }: Sending): string {
 /** Returns what the report of a run of events, or of a stored dry run, has in addition to other reports. */
 export function eventReportExtras({ header, state, status }: EventRun, context: ToolContext): Partial<ReportedRun> {
   const { runId, call } = header;
-  const notes = orderNotes(overtakenIn(state, header.dryRun ? "pending" : "succeeded"), status());
-  if (!header.dryRun) return { notes };
+  const orders = orderNotes(overtakenIn(state, header.dryRun ? "pending" : "succeeded"), status());
+  const verdicts = state.verdicts().map((group) => verdictRow(group, state.objects));
+  const notes = [...orders, ...basisNotes(verdicts)];
+  if (!header.dryRun) return { notes, verdicts };
   const about = { runId, tool: call.tool, file: call.input.events.file, autocorrects: autocorrects(call) };
-  return { notes, nextSteps: dryRunOfEventsSteps(about, state, context) };
+  return { notes, verdicts, nextSteps: dryRunOfEventsSteps(about, state, context) };
 }
 
 /** Throws a ToolError if a run is a dry run of events. `cannot`: the clause of the message that says what follows. */

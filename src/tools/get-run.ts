@@ -108,7 +108,9 @@ async function showRun(runId: string, query: Asked, context: ToolContext): Promi
   const picked = await reportOf(run, context);
   const started = startedNote(run.header.createdAt, run.header.client);
   const ownNotes = includeInput ? [] : [started, await undoNoteOf(run, context)].filter((note) => note !== undefined);
-  const whole = { ...picked, notes: [...(picked.notes ?? []), ...ownNotes] };
+  // The groups of events by expected result are shown once, above the rows of all outcomes.
+  const verdicts = outcome === undefined && !includeInput && from === 0 ? picked.verdicts : undefined;
+  const whole = { ...picked, verdicts: verdicts ?? [], notes: [...(picked.notes ?? []), ...ownNotes] };
   // Only the first page has the reasons of failures and the notes.
   const report =
     from > 0

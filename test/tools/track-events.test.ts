@@ -513,7 +513,7 @@ test("a dry run with many kinds of failures shows each reason whole, and those b
   const { context } = await eventTools({ allowedDirs: [folder] });
   const rows = [
     ...["u,purchase,1.23E+15,,,", "u,page_veiw,,,,", "u,View Item,,i,,", "u,add_to_cart,,i,1,", "u,refund,,,,"],
-    ...["u,view_item,,,,", ",click,,,,", 'u,view_item,,i,"1,037",', "u,add_to_cart,,i,1,two", "u,purchase,T,,,"],
+    ...["u,view_item,,,,", ",app_open,,,,", 'u,view_item,,i,"1,037",', "u,add_to_cart,,i,1,two", "u,purchase,T,,,"],
   ];
   const many = Array.from({ length: 30 }, (_, at) => rows.map((row) => row.replace(/^u/, `스웨터-${at}`))).flat();
   await writeFile(join(folder, "log.csv"), ["uid,eventName,tx_id,item_id,price,quantity", ...many].join("\n"));
@@ -524,5 +524,29 @@ test("a dry run with many kinds of failures shows each reason whole, and those b
   for (const reason of lines.slice(heading + 1, heading + 6)) {
     expect(reason).toMatch(/^30 lines \(\d+, .*…\): .*\(event-tracking-api 7\)\. (?:Send|Add) .*\.$/);
   }
-  expect(text).toContain('"uid" is missing; "click" needs "element_id" (event-tracking-api 2.1). Add "uid"');
+  expect(text).toContain('"uid" is missing (event-tracking-api 2.1). Add "uid".');
+});
+
+test("get_run shows the groups of events with questionable results that the first answer had no room for", async () => {
+  const { context } = await eventTools();
+  const item = { uid: "u", eventName: "view_item", item_id: "i" };
+  const odd = ["price", "item_name", "brand", "item_category", "platform", "ref", "camp"].map((name, at) => [name, at]);
+  const events = [
+    ...odd.map(([name]) => ({ ...item, [name ?? ""]: ["x"] })),
+    ...["sign_up", "push_clicks", "page_view", "click", "view_item", "purchase", "view_content", "add_to_cart"].flatMap(
+      (eventName, at) => [
+        { uid: `가나${at}`, eventName },
+        { uid: `가나${at}`, eventName: `${eventName}s 없는 이름` },
+      ],
+    ),
+  ];
+  const { text, structured } = await answerOf(trackEvents, { events, dryRun: true }, context);
+  const runId = String(structured.runId);
+  expect(text).toMatch(
+    new RegExp(`^\\d+ more groups? of events, by their expected result: get_run \\{"runId":"${runId}"\\}\\.$`, "m"),
+  );
+  const shown = await answerOf(getRun, { runId }, context);
+  for (const [name] of odd) expect(shown.text).toContain(`"${name}" is`);
+  expect(shown.text).not.toContain("more group");
+  expect(tokensOf(JSON.stringify(shown.structured)) + tokensOf(shown.text)).toBeLessThan(3500);
 });
