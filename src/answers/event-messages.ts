@@ -299,6 +299,12 @@ export function basisNotes(verdicts: readonly VerdictRow[]): readonly string[] {
   return basisNote(sent.flatMap(({ basis, findings }) => [basis, ...findings.map((found) => found.basis)]));
 }
 
+/** Returns a note about the empty arguments of `track_event`, for an event that lacks a parameter. */
+export function emptyArgumentNotes(findings: readonly Finding[]): readonly string[] {
+  if (!findings.some(({ rule, path }) => rule === "requiredMissing" && !path.startsWith("items"))) return [];
+  return ["here, an argument that is null or empty counts as not given; track_events sends such a value as it is"];
+}
+
 /** Returns what a call did about identical events that were sent in the last 10 minutes and whose result is unknown. */
 export function repeatedEventWords(repeat: "attached" | "resumed" | "resent", isOne: boolean): string {
   switch (repeat) {

@@ -1,7 +1,8 @@
 import * as z from "zod";
-import { repeatedEventWords } from "../answers/event-messages.ts";
+import { emptyArgumentNotes, repeatedEventWords } from "../answers/event-messages.ts";
 import { eventsIn, sourceOfEvents } from "../events/run/source.ts";
 import { parseNestedJson } from "../events/spelling.ts";
+import { validateEvent } from "../events/validate.ts";
 import { EVENTS, ITEM_FIELDS, type Parameter, type ParameterType } from "../spec/events.ts";
 import { sendingOf } from "./apis.ts";
 import { checkJsonValues, onUnknownArgument, openObject } from "./arguments.ts";
@@ -63,9 +64,10 @@ export const trackEvent = {
       );
     const event = parseNestedJson({ ...given, ...extra });
     checkJsonValues(event);
+    const emptyNotes = emptyArgumentNotes(validateEvent(event).findings);
     if (dryRun) {
       const planned = await planEvents(eventsIn(sourceOfEvents([event])), context);
-      return plannedEventReport({ environment, tool: "track_event" }, planned, context);
+      return plannedEventReport({ environment, tool: "track_event" }, planned, { ...context, notes: emptyNotes });
     }
     const planned = { tool: "track_event", source: sourceOfEvents([event]), items: 1, onUnknown } as const;
     await checkNotSentWithoutResult(planned, context);
@@ -75,7 +77,7 @@ export const trackEvent = {
     );
     await run.kept;
     await followRun(run, context);
-    const notes = repeat === undefined ? [] : [repeatedEventWords(repeat, true)];
+    const notes = repeat === undefined ? emptyNotes : [repeatedEventWords(repeat, true)];
     return eventRunReport(run, context, { notes }, planned.source);
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;

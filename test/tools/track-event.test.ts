@@ -139,3 +139,14 @@ test("what is unknown for ten minutes stands in the way of no equal call", async
   expect(last.structured.runId).not.toBe(runId);
   expect(last.structured).toMatchObject({ status: "succeeded" });
 });
+
+test("an event that lacks a parameter is answered with what empty arguments mean", async () => {
+  const { context } = await eventTools();
+  const note = "Here, an argument that is null or empty counts as not given; track_events sends such a value as it is.";
+  for (const dryRun of [true, false]) {
+    const lacking = await answerOf(trackEvent, { uid: "u", eventName: "page_view", dryRun }, context);
+    expect(lacking.text).toContain(note);
+    const whole = await answerOf(trackEvent, { uid: "u", eventName: "page_view", page_id: "p", dryRun }, context);
+    expect(whole.text).not.toContain("counts as not given");
+  }
+});
