@@ -43,7 +43,7 @@ import { validateEvent } from "../events/validate.ts";
 import { isJsonObject } from "../platform/json.ts";
 import { thousands } from "../platform/text.ts";
 import type { Run } from "../runs/kind.ts";
-import type { ReportedObject } from "../runs/outcome.ts";
+import type { ReportedObject, Standing } from "../runs/outcome.ts";
 import { countsOf, failureGroups, failuresFirst, type ObjectResult } from "../runs/report.ts";
 import { RunStoreError } from "../runs/store.ts";
 import { sendingOf, undefinedIfLate } from "./apis.ts";
@@ -120,14 +120,15 @@ export interface Overtaken {
 }
 
 function overtakenIn(state: EventRunState, sent: "succeeded" | "pending"): Overtaken {
-  const { failed, notApplied, unknown } = state.counts();
+  const notSent: readonly Standing[] = sent === "pending" ? ["failed"] : ["failed", "notApplied", "unknown"];
+  const counts = state.counts();
   const behind = new Map<string, { readonly object: ReportedObject; later: number }>();
-  for (const [at, object] of failed + notApplied + unknown === 0 ? [] : state.objects.entries()) {
+  for (const [at, object] of notSent.every((one) => counts[one] === 0) ? [] : state.objects.entries()) {
     if (object.uid === undefined) continue;
+    const standing = state.standing(at);
     const known = behind.get(object.uid);
-    if (state.standing(at) === sent) {
-      if (known !== undefined) known.later += 1;
-    } else if (known === undefined) behind.set(object.uid, { object, later: 0 });
+    if (known !== undefined && standing === sent) known.later += 1;
+    else if (known === undefined && notSent.includes(standing)) behind.set(object.uid, { object, later: 0 });
   }
   const users = [...behind.values()].filter(({ later }) => later > 0);
   return { later: users.reduce((sum, user) => sum + user.later, 0), first: users.map(({ object }) => object) };
@@ -329,7 +330,7 @@ export async function eventRunReport(
   const { tool, input } = header.call;
   const hasRejects = input.events.file !== undefined && status() !== "running" && state.counts().failed > 0;
   const unknownIsFinal = !resendsUnknown(header.call, state);
-  const extras = eventReportExtras(run, context);
+  const dryRun = header.dryRun ? eventReportExtras(run, context) : {};
   return eventReport({
     environment: context.environment,
     tool,
@@ -338,7 +339,7 @@ export async function eventRunReport(
     status: status(),
     state,
     overtaken,
-    nextSteps: [...nextSteps, ...(extras.nextSteps ?? [])],
+    nextSteps: [...nextSteps, ...(dryRun.nextSteps ?? [])],
     notes,
     hasRejects,
     autocorrects: autocorrects(header.call),

@@ -81,13 +81,14 @@ test("the same call joins its own run, also where another run has an unknown res
 test("a dry run of a call that was made before says what this call would still send", async () => {
   const { context, control } = await eventTools();
   await control("/faults", { faults: [{ on: "trackEvent", kind: "reset", applied: true, times: 2 }] });
-  const events = Array.from({ length: 9 }, (_, at) => click(`u-${at}`));
+  const events = [...Array.from({ length: 8 }, (_, at) => click(`u-${at}`)), click("u-0", "c")];
   const { structured } = await answerOf(trackEvents, { events }, context);
   expect(structured).toMatchObject({ counts: { succeeded: 7, unknown: 2 } });
   const before = `The same call was made before (run ${String(structured.runId)}): without dryRun, it`;
   const resend = await answerOf(trackEvents, { events, dryRun: true, onUnknown: "resend" }, context);
   expect(resend.text).toMatch(/^Dry run; nothing was sent\. Would send 2 of 9 events; 7 already sent\. /);
   expect(resend.text).toContain(`${before} continues that run, and sends only what is left.`);
+  expect(resend.text).not.toContain("later event");
   expect(resend.text).toContain("Next: the same call without dryRun sends 2 events");
   const report = await answerOf(trackEvents, { events, dryRun: true }, context);
   expect(report.text).toMatch(/ Would send no event; 7 already sent, 2 unknown /);
