@@ -61,7 +61,7 @@ interface SenderState {
   readonly nearest: NearestName;
   answeredAt: number;
   ended: RunEnd | undefined;
-  /** How many events are announced at a time. Doubled when all were sent before more were announced. */
+  /** How many events are announced at a time. Doubled when users had to wait for the next ones. */
   announced: number;
   /**
    * The events that wait for a retry: their number, since when at least one of them waits (monotonic time), and for how
@@ -117,8 +117,9 @@ async function announce(
   // No more are announced while half of the last ones wait to be sent. The journal then needs fewer lines.
   const left = await queue.nearlyEmpty(run.announced / 2);
   const group = waiting.take(run.announced - left);
+  const { running } = queue;
   if (!isOver(run)) await run.options.beforeSend?.(group.map(({ index }) => index));
-  if (left > 0 && queue.waiting === 0) run.announced = Math.min(2 * run.announced, ANNOUNCED.most);
+  if (queue.running < running) run.announced = Math.min(2 * run.announced, ANNOUNCED.most);
   for (const event of group) queue.add(uidOf(event), event);
 }
 
@@ -335,9 +336,8 @@ function keyedQueue<Task>(concurrency: number, perform: (task: Task) => Promise<
       await until(() => ready.length <= 2 * concurrency && held - running <= few);
       return held - running;
     },
-    /** The number of tasks that have not started. */
-    get waiting(): number {
-      return held - running;
+    get running(): number {
+      return running;
     },
     ended: () => until(() => held === 0),
   };
