@@ -70,7 +70,7 @@ export function repeatedPurchaseNotes(
   ];
 }
 
-const MAX_USERS_NAMED = 3;
+export const MAX_USERS_NAMED = 3;
 
 /**
  * Returns a note about users whose later events were sent, or would be, before an earlier one. `first`: of each of

@@ -2,6 +2,7 @@ import type { RenderedReport } from "../answers/budget.ts";
 import {
   basisNotes,
   correctionNotes,
+  MAX_USERS_NAMED,
   orderNotes,
   predictedNotes,
   repeatedPurchaseNotes,
@@ -320,7 +321,7 @@ export async function eventRunReport(
     outcome === "failed" || outcome === "unknown" || outcome === "notApplied" ? [index] : [],
   );
   const overtaken = overtakenIn(state, header.dryRun ? "pending" : "succeeded");
-  const behind = overtaken.first.slice(0, UIDS_NAMED).map(({ index }) => index);
+  const behind = overtaken.first.slice(0, MAX_USERS_NAMED).map(({ index }) => index);
   const wanted = [...new Set([...first, ...rows, ...behind])];
   const events = source === undefined ? originalItemsOf(run, wanted, context) : eventsAt(source, wanted);
   // If a large file takes too long to read, the original events are omitted.

@@ -143,10 +143,11 @@ test("what is unknown for ten minutes stands in the way of no equal call", async
 test("an event that lacks a parameter is answered with what empty arguments mean", async () => {
   const { context } = await eventTools();
   const note = "Here, an argument that is null or empty counts as not given; track_events sends such a value as it is.";
+  const view = { uid: "u", eventName: "page_view", page_id: "p" };
   for (const dryRun of [true, false]) {
     const lacking = await answerOf(trackEvent, { uid: "u", eventName: "page_view", dryRun }, context);
     expect(lacking.text).toContain(note);
-    const whole = await answerOf(trackEvent, { uid: "u", eventName: "page_view", page_id: "p", dryRun }, context);
+    const whole = await answerOf(trackEvent, { ...view, dryRun }, context);
     expect(whole.text).not.toContain("counts as not given");
   }
 });
