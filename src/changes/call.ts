@@ -113,7 +113,12 @@ export const INPUTS = {
   }),
   bulk_add_options: z.object({ ...ARGUMENTS.bulk_add_options(), ...inTargeting, targetingId: z.string() }),
   update_options: z.object({ ...ARGUMENTS.update_options(), targetingId }),
-  update_contexts: z.object({ ...ARGUMENTS.update_contexts(), ...inTargeting }),
+  update_contexts: z.object({
+    ...ARGUMENTS.update_contexts(),
+    ...inTargeting,
+    /** The Context IDs of removeEverywhere. `items`: the options that held them. */
+    everywhere: z.array(z.string()).optional(),
+  }),
   delete_options: z.object({ ...ARGUMENTS.delete_options(), targetingId }),
   /** The input of a run that applies a stored plan. The text of the plan is stored as a part of the run. */
   apply_plan: z.object({

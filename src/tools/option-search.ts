@@ -11,6 +11,7 @@ import {
   optionsText,
 } from "../answers/reading.ts";
 import type { ManagementApi } from "../api/management.ts";
+import type { WriteCall } from "../changes/call.ts";
 import { findFreePlace } from "../files/folders.ts";
 import { freePlaceFor } from "../files/save-file.ts";
 import { thousands } from "../platform/text.ts";
@@ -240,6 +241,21 @@ export async function everyOption(
     `only ${thousands(counted.topLevel + counted.subOptions)} options could be read in one call; nothing was changed`,
     "Make the same call again: the data that was read is stored, so the next call continues from there.",
   );
+}
+
+/** Returns items of update_contexts that remove Context IDs from every option of a targeting that holds them. */
+export async function removalsFrom(targetingId: string, contextIds: readonly string[], context: ToolContext) {
+  const hits = await everyOption(targetingId, { contextIds }, context);
+  return hits.map(({ step, matched = [] }) => ({ _id: step.option._id, remove: [...matched] }));
+}
+
+/** Returns a call with the options that hold the Context IDs of its removeEverywhere by now. Other calls stay as is. */
+export async function withCurrentHolders(call: WriteCall, context: ToolContext): Promise<WriteCall> {
+  if (call.tool !== "update_contexts") return call;
+  const { everywhere, targetingId } = call.input;
+  if (everywhere === undefined || targetingId === undefined) return call;
+  const items = await removalsFrom(targetingId, everywhere, context);
+  return items.length === 0 ? call : { ...call, input: { ...call.input, items } };
 }
 
 export interface Part<Position> extends OptionsTotals {

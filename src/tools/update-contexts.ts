@@ -21,7 +21,7 @@ import {
   withNote,
 } from "./arguments.ts";
 import { type ToolContext, type ToolDefinition, ToolError } from "./define-tool.ts";
-import { everyOption } from "./option-search.ts";
+import { removalsFrom } from "./option-search.ts";
 import { confirmationArgument, confirmed } from "./write/confirmed.ts";
 import { dryRunArgument, runOutput, write } from "./write/write.ts";
 
@@ -43,21 +43,20 @@ const input = () => {
   });
 };
 
-/** Returns items that remove these Context IDs from all options, and a note about the IDs that no option has. */
+/** Returns the items of removeEverywhere, and a note about the IDs that no option has. */
 async function removals(contextIds: readonly string[], targetingId: string | undefined, context: ToolContext) {
   if (targetingId === undefined) {
     throw new ToolError("removeEverywhere was given without a targeting", "Give targetingId (or targetingName) too.");
   }
-  const hits = await everyOption(targetingId, { contextIds }, context);
-  if (hits.length === 0) {
+  const items = await removalsFrom(targetingId, contextIds, context);
+  if (items.length === 0) {
     throw new ToolError(
       "no option of the targeting holds any of these Context IDs; nothing was changed",
       "Nothing needs to be done.",
     );
   }
-  const held = new Set(hits.flatMap(({ matched = [] }) => matched));
+  const held = new Set(items.flatMap(({ remove }) => remove));
   const absent = contextIds.filter((id) => !held.has(id));
-  const items = hits.map(({ step, matched = [] }) => ({ _id: step.option._id, remove: [...matched] }));
   const note = `No option of the targeting holds ${firstOf(absent, ABSENT_NAMED, quoteUntrusted)}.`;
   return { items, absent: absent.length === 0 ? undefined : note };
 }
@@ -92,7 +91,14 @@ export const updateContexts = {
     const everywhere = isEverywhere ? await removals(removeEverywhere, targetingId, context) : undefined;
     const items = everywhere?.items ?? listed?.items;
     const file = await aboutTargeting(opened, found, context);
-    const call = (items ?? opened) && ({ tool, input: { targetingId, items: items ?? [], file, ...others } } as const);
+    const input = {
+      targetingId,
+      items: items ?? [],
+      file,
+      ...others,
+      ...(isEverywhere && { everywhere: removeEverywhere }),
+    };
+    const call = (items ?? opened) && ({ tool, input } as const);
     const notes = [found?.note, everywhere?.absent, ...(listed?.notes ?? [])].filter((note) => note !== undefined);
     const note = notes.length === 0 ? undefined : notes.join(" ");
     if (token !== undefined)

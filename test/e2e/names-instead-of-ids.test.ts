@@ -185,6 +185,27 @@ test("removeEverywhere removes Context IDs from every option of a targeting that
   expect(alone.text).toContain("Give targetingId");
 });
 
+test("removeEverywhere shows again what it removes if more options hold the Context IDs by now", async () => {
+  const { sandbox, call } = await connected();
+  const targetingId = await sandbox.targeting("Outlet");
+  await sandbox.options(targetingId, [{ name: "Shoes", contexts: ["sku-1"] }]);
+  const [bags] = await sandbox.options(targetingId, [{ name: "Bags", contexts: ["sku-4"] }]);
+  const gone = { targetingId, removeEverywhere: ["sku-1"] };
+  const asked = await call("update_contexts", gone);
+  const dry = await call("update_contexts", { ...gone, dryRun: true });
+  expect(asked.confirmation?.effect).toContain("removes 1 Context ID from 1 option");
+  await call("update_contexts", { items: [{ _id: bags, add: ["sku-1"] }] });
+  const again = await call("update_contexts", { confirmation: asked.confirmation?.token });
+  expect(again.text).toContain("has changed since the person approved it");
+  expect(again.confirmation?.effect).toMatch(/removes 2 Context IDs from 2 options.*"Bags"/s);
+  const applied = await call("apply_plan", { runId: dry.runId });
+  expect(applied.text).toContain("has changed since it was shown, so nothing was sent");
+  expect(applied.text).toContain('"Bags"');
+  const done = await call("update_contexts", { confirmation: again.confirmation?.token });
+  expect(done).toMatchObject({ status: "succeeded", counts: { items: 2, succeeded: 2 } });
+  expect((await call("list_options", { targetingId, contextIds: ["sku-1"] })).text).toMatch(/^0 options|^No options/);
+});
+
 test("one targeting is deleted by its name, and a name that others contain says so", async () => {
   const { call } = await connected();
   await call("create_targetings", { items: [{ name: "Gifts" }, { name: "Gifts for Him" }] });

@@ -47,7 +47,7 @@ async function startConfirmed(
   confirmation: Confirmation,
   context: ToolContext,
 ): Promise<ToolOutcome> {
-  const { runId, call } = header;
+  const { runId } = header;
   const changes = changesOf(context);
   const decision: Decision = {
     answer: "approved",
@@ -59,6 +59,10 @@ async function startConfirmed(
   checkCounts(confirmation, context);
   const bytes = context.runs.part(runId, "input");
   await changes.runs.checkExecutable(header);
+  const isEverywhere = "everywhere" in header.call.input;
+  // Loaded only here, because few calls use removeEverywhere.
+  const { withCurrentHolders } = isEverywhere ? await import("../option-search.ts") : {};
+  const call = (await withCurrentHolders?.(header.call, context)) ?? header.call;
   const plan = await plannedOrStarted(runId, context, () =>
     planInTime((signal) => changes.plan(call, signal, bytes), context),
   );

@@ -22,6 +22,7 @@ import { countsOf, type ObjectResult, objectResult } from "../../runs/report.ts"
 import { StoreUnavailableError } from "../../runs/store.ts";
 import { changesOf, DeadlineExceeded, undefinedIfLate, withinWait } from "../apis.ts";
 import { type ToolAnswer, type ToolContext, ToolError } from "../define-tool.ts";
+import { withCurrentHolders } from "../option-search.ts";
 import { reportRun } from "../run-reports.ts";
 import { applySteps, type Given, planInTime, unstartedReport } from "./planned.ts";
 
@@ -60,7 +61,7 @@ export async function dryRunToApply(
   context: ToolContext,
 ): Promise<{ readonly plan: Plan } | { readonly going: Planning } | { readonly answer: ToolAnswer }> {
   const { runId, call } = header;
-  const given = { call, bytes: context.runs.part(runId, "input") };
+  const given = { call: await withCurrentHolders(call, context), bytes: context.runs.part(runId, "input") };
   const shown = await planToShow(given, header.repeats, context);
   if ("stop" in shown) return { going: checkWhenPlanned(shown, { header, state }, context) };
   const { plan, notes } = shown;
