@@ -1,4 +1,4 @@
-import { groupedBy } from "../platform/by-key.ts";
+import { folded, groupedBy } from "../platform/by-key.ts";
 import { digestOfContexts, type ServiceOption } from "./base.ts";
 import { quoted } from "./file/desired.ts";
 import { changedSince, type DesiredRow, type Sides } from "./match.ts";
@@ -178,7 +178,8 @@ export interface WantedPlaces {
  */
 export function placesOf(rows: Rows, sides: Sides): WantedPlaces {
   const named = groupedBy(rows, ({ option, there }) => option.name ?? there?.name);
-  const places = new Map(rows.map((row) => [row, placeOf(row, rows, named, sides)]));
+  const spelled = spelling(named, sides);
+  const places = new Map(rows.map((row) => [row, placeOf(row, rows, named, { ...sides, spelled })]));
   const groups = new Set<DesiredRow>();
   for (const place of places.values()) if (place.kind === "row") groups.add(place.row);
   const wanted: WantedPlaces = {
@@ -193,18 +194,40 @@ export function placesOf(rows: Rows, sides: Sides): WantedPlaces {
   return wanted;
 }
 
-function placeOf(row: DesiredRow, rows: Rows, named: ReadonlyMap<string | undefined, Rows>, sides: Sides): WantedPlace {
+type RowsByName = ReadonlyMap<string | undefined, Rows>;
+
+type Spelling = (name: string) => string;
+
+/** Returns a function that spells a group's name as the file or the service does, if only case or spaces differ. */
+function spelling(named: RowsByName, { service }: Sides): Spelling {
+  let alike: ReadonlyMap<string, readonly string[]> | undefined;
+  return (name) => {
+    if (named.has(name) || service.byName.has(name)) return name;
+    const all = () => new Set([...named.keys(), ...service.byName.keys()].filter((one) => one !== undefined));
+    alike ??= groupedBy(all(), folded);
+    const [only, ...others] = alike.get(folded(name)) ?? [];
+    return only === undefined || others.length > 0 ? name : only;
+  };
+}
+
+function placeOf(
+  row: DesiredRow,
+  rows: Rows,
+  named: RowsByName,
+  sides: Sides & { readonly spelled: Spelling },
+): WantedPlace {
   const { option } = row;
   const { parent } = option;
   if (parent.kind === "top") return TOP;
   if (parent.kind === "keep") return row.how === "create" ? TOP : UNSAID;
   if (parent.kind === "row") return placeIn(rows[parent.row]);
   const spot = option.spots.parent ?? option;
-  const existing = sides.service.byName.get(parent.name) ?? [];
+  const name = sides.spelled(parent.name);
+  const existing = sides.service.byName.get(name) ?? [];
   const current = existing.find(({ _id }) => _id === row.there?.parent);
   // If several groups have this name and the option is in one of them, it stays there.
   if (existing.length > 1 && current !== undefined) return { kind: "there", _id: current._id };
-  const inFile = named.get(parent.name) ?? [];
+  const inFile = named.get(name) ?? [];
   if (inFile.length === 1 && inFile[0] === row) {
     sides.problems.add(spot, `${quoted(parent.name)} is its own group`, "Name another group, or [] for the top level.");
     return { kind: "lost" };

@@ -217,3 +217,18 @@ test("a row whose option was deleted since creates it again, and the answers say
   // The option exists again, so its row no longer creates a new one.
   expect((await call(client, "bulk_add_options", { ...args, dryRun: true })).text).not.toContain("has the ID of");
 });
+
+test("a group in another case is the same group when the sheet of results comes back", async () => {
+  const { client, targetingId, given } = await withSheets();
+  await given("bulk_add_options", "groups.csv", "Option,Group,Is Group,Context ID\nRest,,yes,\nRain,Rest,,R-1\n");
+  const made = await given("bulk_add_options", "hats.csv", "Option,Group,Context ID\nSun,rest,S-1\n");
+  expect(made.text).toContain('"rest" matched "Rest", which differs in case or outer spaces.');
+  await call(client, "get_run", { runId: made.runId, saveTo: "results.csv" });
+  const again = await call(client, "bulk_add_options", { targetingId, file: "results.csv" });
+  expect(again.counts).toMatchObject({ failed: 0, alreadyDone: 1 });
+  const added = { targetingId, file: "results.csv", onExisting: "addContexts" };
+  expect((await call(client, "bulk_add_options", added)).text).not.toContain("not in the group");
+  const planned = await call(client, "plan_targeting", { targetingId, file: "results.csv" });
+  expect(planned.text).not.toContain("names as its group");
+  expect(planned.isError).toBe(false);
+});

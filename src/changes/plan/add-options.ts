@@ -1,5 +1,5 @@
 import type { Row } from "../../files/rows.ts";
-import { NameIndex } from "../../platform/by-key.ts";
+import { folded, NameIndex } from "../../platform/by-key.ts";
 import { mapConcurrently, readOptionContents } from "../../reads/option-contents.ts";
 import { readOptions } from "../../reads/option-lists.ts";
 import { ownReason } from "../../runs/outcome.ts";
@@ -112,6 +112,7 @@ async function assignToGroups(
   const missing = candidates.some(({ item }) => item.parentName !== undefined && !groups.has(item.parentName));
   const existing = missing ? await topLevelGroups(targetingId, context) : new NameIndex<OptionRecord>();
   const placed: Placed[] = [];
+  const inexact = new Map<string, string>();
   for (const { item, object, option } of candidates) {
     const group = item.parentName === undefined ? undefined : groups.get(item.parentName);
     if (group !== undefined) group.children.push(option);
@@ -119,8 +120,10 @@ async function assignToGroups(
       placed.push(item.parent === undefined ? { option } : { option, parent: item.parent });
     } else {
       const there = found(existing, item.parentName, "parentName");
-      if (isOption(there)) placed.push({ option, parent: there._id });
-      else if (there.code === "NAME_NOT_FOUND") {
+      if (isOption(there)) {
+        placed.push({ option, parent: there._id });
+        if (there.name !== item.parentName) inexact.set(item.parentName, there.name);
+      } else if (there.code === "NAME_NOT_FOUND") {
         const all = [...new Set([...groups.keys(), ...existing.names()])];
         const isNested = subOptionNames.has(item.parentName);
         const nested = isNested && { nested: item.parentName === option.name ? "itself" : "subOption" };
@@ -129,6 +132,8 @@ async function assignToGroups(
       } else plan.fail(object, there);
     }
   }
+  const takenFor = [...inexact].slice(0, MAX_NAMED).map(([given, name]) => ({ given, name }));
+  if (takenFor.length > 0) plan.note({ takenFor });
   return placed;
 }
 
@@ -236,7 +241,7 @@ async function planRowsWithIds(
   for (const { candidate, option, held } of read) {
     const { object, item } = candidate;
     const { _id, name, parent } = option;
-    const differing = differingFields(candidate, option, there.get(parent ?? "")?.name);
+    const differing = differingFields(candidate, option, there.get(parent ?? "")?.name, names);
     // An option in another group is changed there and not moved, as if the row had no ID.
     const isElsewhere = onExisting !== "fail" && differing.includes("Group");
     const fields = isElsewhere ? differing.filter((field) => field !== "Group") : differing;
@@ -259,15 +264,28 @@ async function planRowsWithIds(
   return others;
 }
 
-/** Returns the headings of the columns in which a row differs from its option. An empty cell never differs. */
-function differingFields({ item }: OptionCandidate, option: OptionRecord, group: string | undefined): string[] {
-  const { name, type, exposeChildren, parentName } = item;
+/**
+ * Returns the headings of the columns in which a row differs from its option. An empty cell never differs. `names`: all
+ * names of the targeting. A group's name that is none of them may differ from that of the option's group in case.
+ */
+function differingFields(
+  { item }: OptionCandidate,
+  option: OptionRecord,
+  group: string | undefined,
+  names: ReadonlySet<string>,
+): string[] {
+  const { name, type, exposeChildren, parentName = group } = item;
+  const isSameGroup = parentName === group || (!names.has(parentName ?? "") && isAlike(parentName, group));
   return [
     ...(name !== option.name ? ["Option"] : []),
-    ...(parentName !== undefined && parentName !== group ? ["Group"] : []),
+    ...(isSameGroup ? [] : ["Group"]),
     ...(type !== undefined && type !== option.type ? ["Is Group"] : []),
     ...(exposeChildren !== undefined && exposeChildren !== (option.exposeChildren ?? false)
       ? ["Expose Sub-options"]
       : []),
   ];
+}
+
+function isAlike(one: string | undefined, other: string | undefined): boolean {
+  return one !== undefined && other !== undefined && folded(one) === folded(other);
 }
