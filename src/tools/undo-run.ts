@@ -238,7 +238,9 @@ async function undoable(runId: string, context: ToolContext): Promise<ChangeRun>
 async function undoableAgain(run: ChangeRun, context: ToolContext): Promise<Undoable> {
   const { runId } = run.header;
   const undos = await undosOf(run, context);
-  const error = undoneError(await lastUndo(run, context));
+  const effective = undos.filter(({ done }) => !hasNoEffect(done)).map((undo) => undo.run.header.runId);
+  const last = await lastUndo(run, context);
+  const error = undoneError(last !== undefined && effective.includes(last) ? effective : [last ?? []].flat());
   const again = await runToUndo(run, undos, context);
   if (again === undefined) throw error;
   const { header, state } = again.run;
@@ -249,7 +251,6 @@ async function undoableAgain(run: ChangeRun, context: ToolContext): Promise<Undo
     const note = `Run ${runId} was undone by run ${by}, and that undo was undone. To undo the change again, this undoes run ${header.runId}.`;
     return { doneByRun, undoes: header.runId, notes: [note] };
   }
-  const effective = again.undos.filter(({ done }) => !hasNoEffect(done)).map((undo) => undo.run.header.runId);
   const [runs, have] = effective.length > 1 ? ["Runs", "have"] : ["Run", "has"];
   const notes = effective.length > 0 ? [`${runs} ${effective.join(", ")} ${have} undone the rest before.`] : [];
   return { doneByRun, notes, undone: error };
@@ -261,10 +262,14 @@ export async function isLeftToUndo(run: ChangeRun, context: ToolContext): Promis
   return (await undefinedIf(isRefusal, undoableAgain(run, context))) !== undefined;
 }
 
-function undoneError(by: string | undefined): ToolError {
+function undoneError(by: readonly string[]): ToolError {
+  const calls = by.toReversed().map((runId) => `undo_run {"runId":"${runId}"}`);
+  const runs = `by run${by.length > 1 ? "s" : ""} ${by.join(" and ")}`;
   return new ToolError(
-    `this run was undone before${by === undefined ? "" : ` by run ${by}`}`,
-    `${by === undefined ? "undo_run with the run that undid it" : `undo_run {"runId":"${by}"}`} plans to restore what that run undid.`,
+    `this run was undone before${by.length === 0 ? "" : ` ${runs}`}`,
+    calls.length > 1
+      ? `${calls.join(" and ")} plan to restore what each of them undid.`
+      : `${calls[0] ?? "undo_run with the run that undid it"} plans to restore what that run undid.`,
   );
 }
 

@@ -148,7 +148,7 @@ test("what an undo could not restore is planned again alone, once nothing preven
   expect(second.applied.data.status).toBe("succeeded");
   expect(await namesIn(call, targetingId)).toEqual(["One", "Three", "Two"]);
   const third = await call("undo_run", { runId: deleted.data.runId });
-  expect(third.text).toContain(`this run was undone before by run ${second.runId}`);
+  expect(third.text).toContain(`this run was undone before by runs ${first.runId} and ${second.runId}`);
   expect((await call("get_run", { runId: deleted.data.runId })).text).toContain(
     `This run was undone by run ${second.runId} and cannot be resumed.`,
   );

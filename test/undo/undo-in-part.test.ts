@@ -69,7 +69,10 @@ test("Context IDs of a restored group that another group has now are counted, an
   const rest = await call("undo_run", { runId });
   expect(rest.text).toContain(`Run ${plan.runId} has undone the rest before.`);
   expect((await call("apply_plan", { runId: rest.runId })).text).toContain("2 added");
-  expect((await call("undo_run", { runId })).text).toContain("was undone before");
+  const none = await call("undo_run", { runId });
+  expect(none.text).toContain(`this run was undone before by runs ${plan.runId} and ${rest.runId}`);
+  const back = [rest, plan].map((undo) => `undo_run {"runId":"${undo.runId}"}`).join(" and ");
+  expect(none.text).toContain(`${back} plan to restore what each of them undid`);
 });
 
 test("a plan says that names of other targetings are not checked, and a failed undo teaches the next plan", async () => {
