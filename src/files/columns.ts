@@ -85,6 +85,10 @@ export function plainHeading(heading: string): string {
     .replace(/[\s_\-*:?¿\p{Cf}\p{Cc}]/gu, "");
 }
 
+export function hasHeading(cells: readonly string[], heading: string): boolean {
+  return cells.some((cell) => plainHeading(cell) === plainHeading(heading));
+}
+
 /** Matches a text of characters that normalization does not change. Such texts are much faster without it. */
 const COMMON = /^[ -~가-힣]*$/;
 
@@ -115,6 +119,6 @@ export interface Header {
   readonly omitsContexts: boolean;
   /** Columns and headings that the caller wants to be ignored, but that the file does not have. */
   readonly absent: readonly string[];
-  /** The headings that the caller mapped to a column, but that the header does not have. */
-  readonly unfound: readonly string[];
+  /** The columns that the caller mapped to a heading that the header does not have, each with this heading. */
+  readonly unfound: readonly (readonly [column: string, heading: string])[];
 }

@@ -4,6 +4,7 @@ import {
   type ColumnsArgument,
   HEADINGS,
   type Header,
+  hasHeading,
   headingOf,
   plainHeading,
   REASON_COLUMN,
@@ -59,7 +60,7 @@ function readingOf({ columns, spelt = () => undefined }: ValidColumns, mapped: C
     if (column === undefined) {
       throw new FileError(
         `the argument columns maps ${JSON.stringify(given)}, which is not a column`,
-        validWords(columns),
+        known.has(plainHeading(heading)) ? turnedWords([[given, heading]]) : validWords(columns),
       );
     }
     for (const [plain, reading] of known) {
@@ -169,9 +170,7 @@ export function headerReader(shape: ValidColumns, mapped: ColumnsArgument = {}):
       omitted: ignored.filter((heading) => omissionOf(heading) !== undefined),
       omitsContexts: cells.some((cell, at) => out[at] !== undefined && CONTEXTS.includes(read(cell)?.column ?? "")),
       absent: omissions.filter((one) => !out.includes(one)).map(({ given }) => given),
-      unfound: Object.values(mapped).filter(
-        (heading) => heading !== "" && !cells.some((cell) => plainHeading(cell) === plainHeading(heading)),
-      ),
+      unfound: Object.entries(mapped).filter(([, heading]) => heading !== "" && !hasHeading(cells, heading)),
     };
   };
 }
@@ -245,14 +244,22 @@ export function checkHeader(
   const { absent, unfound } = header;
   if (absent.length + unfound.length > 0) {
     const isAbsent = absent.length > 0;
-    const names = listed(isAbsent ? absent : unfound);
+    const names = listed(isAbsent ? absent : unfound.map(([, heading]) => heading));
+    const isTurned = !isAbsent && unfound.every(([given]) => hasHeading(cells, given));
     throw new FileError(
       `the argument columns ${isAbsent ? "leaves out" : "names"} ${names}, but the header on line ${line} of the file has no such column; nothing was sent`,
-      `Its headings: ${listed(shown.slice(0, SHOWN_HEADINGS))}. ${isAbsent ? "Leave one of them out" : "Name one of them"}, or remove ${names} from columns.`,
+      isTurned
+        ? turnedWords(unfound)
+        : `Its headings: ${listed(shown.slice(0, SHOWN_HEADINGS))}. ${isAbsent ? "Leave one of them out" : "Name one of them"}, or remove ${names} from columns.`,
     );
   }
   const ignored = header.ignored.filter((heading) => !header.omitted.includes(heading));
   if (isStrict === true && ignored.length > 0) {
+    const twin = ignored.find((heading) => header.at(heading) >= 0);
+    if (twin !== undefined) {
+      const headings = listed([cells[header.at(twin)] ?? "", twin]);
+      throw new FileError(`${headings} on line ${line} of the file are both the column ${twin}`, "Delete one of them.");
+    }
     const free = columns.filter((column) => header.at(column) < 0);
     const hints = ignored.slice(0, 5).flatMap((heading) => {
       const meant = nearest?.(heading, free);
@@ -481,6 +488,11 @@ export function similarHeading(headings: readonly string[], column: string): str
     const plain = plainHeading(heading);
     return nearestWord(plain, known) !== undefined || known.some((one) => one !== "id" && plain.includes(one));
   });
+}
+
+function turnedWords(mapped: readonly (readonly [string, string])[]): string {
+  const turned = Object.fromEntries(mapped.map(([heading, column]) => [column, heading]));
+  return `Give it the other way round, column first: columns ${JSON.stringify(turned)}.`;
 }
 
 function validWords(columns: readonly string[]): string {

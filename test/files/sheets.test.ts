@@ -209,6 +209,17 @@ async function headerError(folder: string): Promise<FileError | undefined> {
 }
 
 test.each([
+  [{ Kennung: "contextId" }, '{"contextId":"Kennung"}'],
+  [{ Optionsname: "name" }, '{"name":"Optionsname"}'],
+])("a mapping from heading to column says how to turn it round: %j", async (columns, turned) => {
+  const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+  await writeFile(join(folder, "rows.csv"), "Optionsname;Kennung\nEins;k1\n");
+  const opened = openFile("rows.csv", { columns }, { ...RULES, allowedDirs: [folder] });
+  const read = opened.then(({ file, bytes }) => itemsIn(bytes, file, optionRows));
+  await expect(read).rejects.toMatchObject({ remedy: `Give it the other way round, column first: columns ${turned}.` });
+});
+
+test.each([
   [
     "Optioner;Gruppen;Context ID artikel",
     '{"name":"Optioner","contextId":"Context ID artikel","parentName":"Gruppen"}',

@@ -100,6 +100,16 @@ test.each([false, true])(
   },
 );
 
+test("a file with a column and another one that is mapped to it names both", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+  const { context } = await eventTools({ allowedDirs: [folder] });
+  const file = join(folder, "two.csv");
+  await writeFile(file, "uid,eventName,item_id,qty,quantity\na,add_to_cart,x,1,2\n");
+  const given = { file, columns: { quantity: "qty" } };
+  const refused = await trackEvents.handler(trackEvents.input().parse(given), context).catch(String);
+  expect(refused).toContain('"qty", "quantity" on line 1 of the file are both the column quantity');
+});
+
 test("mend puts misspelt columns of a CSV file right, too, also where rows of it fail", async () => {
   const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
   const { context, sandbox } = await eventTools({ allowedDirs: [folder] });
