@@ -93,6 +93,22 @@ test("onlyEmpty keeps what holds anything, and tells it", async () => {
   expect(left.text).not.toContain('"Empty"');
 });
 
+test("onlyEmpty keeps the last sub-option of a group, as its preview says, and has nothing to fix", async () => {
+  const { sandbox, call } = await connected();
+  const targetingId = await sandbox.targeting("Streaming");
+  const group = { name: "Rest", type: "collection", children: [{ name: "Leer" }, { name: "Last" }] };
+  await sandbox.options(targetingId, [{ name: "Empty" }, group]);
+  const names = ["Empty", "Leer", "Last"];
+  const asked = await call("delete_options", { targetingId, names, onlyEmpty: true });
+  expect(asked.confirmation?.effect).toContain("This deletes 2 options with no Context IDs. 1 option stays");
+  const done = await call("delete_options", { confirmation: asked.confirmation?.token });
+  expect(done.counts).toMatchObject({ items: 3, succeeded: 2, failed: 0, skipped: 1 });
+  expect(done.text).not.toContain("send only");
+  const again = await call("delete_options", { targetingId, names: ["Last"], onlyEmpty: true });
+  expect(again.counts).toMatchObject({ failed: 0, skipped: 1 });
+  expect(again.text).toContain('"Rest"');
+});
+
 test("a deletion says which name was taken for which other, before a person agrees and after", async () => {
   const { sandbox, call } = await connected();
   const targetingId = await sandbox.targeting("Streaming");

@@ -125,17 +125,21 @@ export async function planDeleteOptions(input: Inputs["delete_options"], context
   }
   const ordered = orderDeletions(there);
   const lastOf = await groupsLeftEmpty(ordered, known, context);
+  const isKept = ({ _id }: OptionRecord): boolean => lastOf.has(_id);
   // If the service would refuse all deletions, nothing is sent, and nobody has to approve anything.
-  if (ordered.length > 0 && ordered.every(({ _id }) => lastOf.has(_id))) {
-    for (const { _id, name } of ordered) {
-      for (const object of objects.get(_id) ?? []) {
-        plan.objects.amend(object, { name });
-        plan.fail(object, leavesEmpty(lastOf.get(_id)?.name));
-      }
+  const isNothingSent = ordered.length > 0 && ordered.every(isKept);
+  const isSent = (option: OptionRecord): boolean => !isKept(option) || (input.onlyEmpty !== true && !isNothingSent);
+  const sent = ordered.filter(isSent);
+  const outcome = input.onlyEmpty === true ? "skipped" : "failed";
+  for (const { _id, name } of ordered.filter((option) => !isSent(option))) {
+    const reason = leavesEmpty(lastOf.get(_id)?.name);
+    for (const object of objects.get(_id) ?? []) {
+      plan.objects.amend(object, { name });
+      plan.settlements.push({ object, outcome, reason });
     }
-    return plan;
   }
-  for (const option of ordered) {
+  if (isNothingSent) return plan;
+  for (const option of sent) {
     const about = { objects: objects.get(option._id) ?? [] };
     for (const object of about.objects) plan.objects.amend(object, { name: option.name, ...groupMark(option) });
     const isInTree = isGroup(option) || typeof option.parent === "string";
@@ -151,7 +155,7 @@ export async function planDeleteOptions(input: Inputs["delete_options"], context
   for (const { _id, subOptions } of plan.losses) {
     if (subOptions !== undefined) plan.former.option({ _id, subOptions: [...subOptions] });
   }
-  if (ordered.length > 0) plan.removed.push({ kind: "options", options: placed(ordered) });
+  if (sent.length > 0) plan.removed.push({ kind: "options", options: placed(sent) });
   const targetings = ordered.map(({ targeting }) => targeting);
   noteCommonTargeting(plan, targetings);
   return plan;
