@@ -109,3 +109,14 @@ test("a group that a move would leave empty is named in the dry run", async () =
   expect(emptied.text).toContain('the option is the last sub-option of "Hats", a group without Context IDs of its own');
   expect(emptied.text).toContain("First give this group Context IDs or another sub-option.");
 });
+
+test("nobody is asked to approve that a group without sub-options loses its last Context ID", async () => {
+  const { client, asked } = await shop();
+  const made = { targetingId: TARGETING, items: [{ name: "Bare", type: "collection", contexts: ["e1", "e2"] }] };
+  await call(client, "bulk_add_options", made);
+  const items = [{ name: "Bare", remove: ["e1", "e2"] }];
+  const refused = await call(client, "update_contexts", { targetingId: TARGETING, items });
+  expect(asked).toEqual([]);
+  expect(refused.counts).toMatchObject({ failed: 1 });
+  expect(refused.text).toContain("the group has no sub-options and would lose its last Context ID");
+});

@@ -1,5 +1,6 @@
 import type { OptionContents } from "../../reads/option-contents.ts";
 import type { Reason } from "../../runs/outcome.ts";
+import { ERROR_CODES } from "../../spec/error-codes.ts";
 import { LIMITS } from "../../spec/limits.ts";
 import { bytesOf } from "../../spec/names-and-contexts.ts";
 import type { ContextChanges } from "../../spec/records.ts";
@@ -46,9 +47,27 @@ export function planContextChanges(
       noteRows(plan, change.wish.asked, change.contents);
       notePreviousContents(plan, change.contents, changedIn(change.wish, change.held));
     }
+    if (leavesGroupEmpty(change)) {
+      for (const object of change.wish.objects) plan.fail(object, EMPTIES_GROUP);
+      continue;
+    }
     noteLoss(plan, change);
     planChange(plan, change, { room, moving });
   }
+}
+
+/** The error of the service if a group would have neither Context IDs nor sub-options (management-api 7.4, case 7). */
+const EMPTIES_GROUP: Reason = {
+  code: "TARGETING_CATEGORY_NOT_SUPPORTED",
+  statusCode: ERROR_CODES.TARGETING_CATEGORY_NOT_SUPPORTED.statusCode,
+  operation: "updateOptions",
+  sent: ["contexts", "onlyLoss"],
+};
+
+function leavesGroupEmpty({ contents, held, add, remove }: PlannedChange): boolean {
+  const { type, childCount } = contents?.option ?? {};
+  const isBare = type === "collection" && childCount === 0 && held.size > 0;
+  return isBare && add.length === 0 && keptFrom(remove, held) === held.size;
 }
 
 function changedIn({ set, add, remove }: RequestedContextChange, held: ReadonlySet<string>): ReadonlySet<string> {
