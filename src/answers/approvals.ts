@@ -121,19 +121,22 @@ export interface EffectTargeting {
 
 /** Returns what a call would change and, if known, which share of the options is deleted or loses Context IDs. */
 export function effectOfCall(losses: readonly Loss[], objects: ChangedObjects, targeting: EffectTargeting): Effect {
-  // Counted by option, because several rows of a file may change the same option.
+  // Counted by option, because several rows of a file may change the same option. What one row adds and another one
+  // removes is neither a gain nor a loss.
+  const lost = new Map(
+    losses.flatMap(({ kind, _id, count }) => (kind === "contextIds" ? [[_id, count] as const] : [])),
+  );
   const gains = new Map<string | number, { readonly name: string; readonly _id?: string; added: number }>();
   for (let at = 0; at < objects.length; at += 1) {
     const { _id, name = _id ?? "?", change } = objects.at(at) ?? {};
-    const { added = 0 }: KnownChange = change ?? {};
-    const gain = gains.get(_id ?? at);
-    if (gain !== undefined) gain.added += added;
-    else if (added > 0) gains.set(_id ?? at, { name, ...(_id !== undefined && { _id }), added });
+    const { added = 0, removed = 0 }: KnownChange = change ?? {};
+    const gain = gains.get(_id ?? at) ?? { name, ...(_id !== undefined && { _id }), added: lost.get(_id ?? "") ?? 0 };
+    gain.added += added - removed;
+    gains.set(_id ?? at, gain);
   }
-  const gaining = [...gains.values()].map(({ added, ...option }) => ({
-    ...option,
-    says: `gets ${many(added, "Context ID")}`,
-  }));
+  const gaining = [...gains.values()].flatMap(({ added, ...option }) =>
+    added > 0 ? [{ ...option, says: `gets ${many(added, "Context ID")}` }] : [],
+  );
   const gained = gaining.length === 0 ? [] : [`adds Context IDs to ${many(gaining.length, "option")}`];
   return {
     ...effectWords(losses, gained, targeting),

@@ -306,3 +306,25 @@ test("an option that several items change is one option of the effect", async ()
   expect(text).toContain("adds Context IDs to 1 option");
   expect(text).toContain("gets 3 Context IDs");
 });
+
+test("what one item adds and a later one removes is no gain of the option", async () => {
+  const session = await startSession({ env: BY_TOKEN });
+  await session.control("/seed", {
+    targetings: [{ _id: targetingId, name: "Shop" }],
+    options: [option(0, "Losing"), option(1, "Same"), option(2, "Emptied")],
+  });
+  const items = [
+    { _id: id(0), add: ["n"], remove: ["c0"] },
+    { _id: id(0), set: ["only"] },
+    { _id: id(1), add: ["m"] },
+    { _id: id(1), remove: ["m"] },
+    { _id: id(2), set: [] },
+  ];
+  const asked = await session.client.callTool("update_contexts", { items });
+  const { effect = "" } = checkedReport(asked).confirmation ?? {};
+  expect(effect).toContain(
+    "removes 4 Context IDs from 2 options, 1 of which will be empty, and adds Context IDs to 1 option",
+  );
+  expect(effect).toContain("gets 1 Context ID");
+  expect(effect).not.toContain('"Same"');
+});
