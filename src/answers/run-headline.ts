@@ -475,10 +475,15 @@ function withoutMs(iso: string): string {
   return iso.replace(/\.\d+/, "");
 }
 
-export function runsText(runs: readonly RunRow[], cursor: string | undefined, dryRuns = 0): string {
+/** Lists runs. `left`: how many more runs there are; if the number is not known, the least number. */
+export function runsText(
+  runs: readonly RunRow[],
+  cursor: string | undefined,
+  { dryRuns = 0, left = "" }: { readonly dryRuns?: number; readonly left?: string } = {},
+): string {
   const omitted = dryRuns === 0 ? [] : [`${amount(dryRuns, "dry run")} not listed: give status "planned".`];
   if (runs.length === 0) return ["There are no such runs.", ...omitted].join(" ");
-  const more = cursor === undefined ? [] : [`There is more: call again with cursor ${cursor}`];
-  const head = `${amount(runs.length, "run")}, the newest first:`;
+  const more = cursor === undefined ? [] : [`There are ${left} more: call again with cursor ${cursor}`];
+  const head = `${amount(runs.length, "run")}, the newest first${cursor === undefined ? "" : `, and ${left} more`}:`;
   return [head, ...fenceIfForeign(runs.map(runLine)), ...omitted, ...more].join("\n");
 }

@@ -222,7 +222,8 @@ async function listRuns(
   const next = (more || shown.length < runs.length) && last !== undefined ? writeCursor(asked, last.runId) : undefined;
   // Dry runs that are older than the last shown run are counted on the next page.
   const omitted = dryRuns.filter((runId) => next === undefined || last === undefined || runId > last.runId).length;
-  return renderAnswer({ environment, runs: shown, cursor: next }, [runsText(shown, next, omitted)]);
+  const left = `${more ? "at least " : ""}${thousands(runs.length - shown.length + Number(more))}`;
+  return renderAnswer({ environment, runs: shown, cursor: next }, [runsText(shown, next, { dryRuns: omitted, left })]);
 }
 
 async function currentRow(listed: ListedRun, context: ToolContext): Promise<ListedRun> {

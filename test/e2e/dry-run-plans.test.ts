@@ -303,3 +303,13 @@ test("an option that exists outside of the group that is given for it stays ther
     expect(textOf(added)).toMatch(/2 options that exist are not in the group that was given.*"Two", "One"/);
   }
 });
+
+test("a list of runs that an answer cannot hold says how many more there are", async () => {
+  const { client, targetingId, one, write } = await service();
+  for (let at = 0; at < 30; at += 1) await write("update_options", { items: [{ _id: one, name: `Name ${at}` }] });
+  const given = await client.callTool("get_run", { targetingId, limit: 100 });
+  const shown = listed.parse(given.structuredContent).runs.length;
+  expect(textOf(given)).toContain(`${shown} runs, the newest first, and ${30 - shown} more:`);
+  const few = await client.callTool("get_run", { targetingId, limit: 5 });
+  expect(textOf(few)).toContain("5 runs, the newest first, and at least 1 more:");
+});
