@@ -397,11 +397,11 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
       "Fill Context ID or Context IDs ([] means none), or delete the row.",
     ),
   },
-  rowsDisagree: ({ column }) => ({
-    message: `an earlier row about the same option differs in ${String(column)}`,
+  rowsDisagree: ({ column, name, earlierLine }) => ({
+    message: `an earlier row about ${name === undefined ? "the same option" : quotedCell(name)}${earlierLine === undefined ? "" : ` (line ${number(earlierLine)})`} differs in ${String(column)}`,
     remedy: texts(
-      'Give the same value in every row of an option, or only in its first row. If the option exists by now, also use onExisting "addContexts".',
-      "Give the same value in every row of an option, or only in its first row. If the option exists by now, ask the agent to add the Context IDs to it.",
+      `${SAME_IN_ALL_ROWS} If the option exists by now, also use onExisting "addContexts".`,
+      `${SAME_IN_ALL_ROWS} If the option exists by now, ask the agent to add the Context IDs to it.`,
     ),
   }),
   spoilt: ({ index, line }) => ({
@@ -438,6 +438,9 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
     remedy: "Give it a value of this type. A row has the same fields, of the same types, as an item in the arguments.",
   }),
 };
+
+const SAME_IN_ALL_ROWS =
+  "Give the same value in every row of an option, or only in its first row. A row without a name belongs to the option above: if it is another one, give its name.";
 
 function rowMessage(detail: Detail, reason: Reason): Entry {
   const problem = String(detail.problem);

@@ -232,3 +232,11 @@ test("a group in another case is the same group when the sheet of results comes 
   expect(planned.text).not.toContain("names as its group");
   expect(planned.isError).toBe(false);
 });
+
+test("a row without a name that differs from the option above says to which option it was added", async () => {
+  const { given } = await withSheets();
+  const rows = ["Rest,,yes,", "Other,,yes,", "Rain,Rest,,R-1", ",Other,,O-1"].join("\n");
+  const made = await given("bulk_add_options", "blank.csv", `Option,Group,Is Group,Context ID\n${rows}\n`);
+  expect(made.text).toContain('line 5: an earlier row about "Rain" (line 4) differs in parentName.');
+  expect(made.text).toContain("A row without a name belongs to the option above: if it is another one, give its name.");
+});

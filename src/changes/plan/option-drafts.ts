@@ -84,8 +84,12 @@ export class OptionDrafts {
     const open = this.#open.get(key) ?? this.#grow(key);
     if (open !== undefined) {
       const clash = optionRows.merge(open.item, item);
-      if (clash === undefined) this.#merged(row, this.#plan.objects.at(open.object)?.line);
-      else this.#plan.failGiven({ ...placeOf(row), reason: clash });
+      const line = this.#plan.objects.at(open.object)?.line;
+      if (clash === undefined) this.#merged(row, line);
+      else {
+        const detail = { ...clash.detail, name: item.name, earlierLine: line };
+        this.#plan.failGiven({ ...placeOf(row), reason: { ...clash, detail } });
+      }
     } else if (isPlain(item)) {
       // The row reader has checked the Context IDs, and no earlier row has this name. So only the name is checked here.
       const { name, contexts = [] } = item;
