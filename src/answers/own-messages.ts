@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { damageWords, isDamage } from "../files/damage.ts";
-import { nameProblemWords } from "../platform/text.ts";
+import { firstOf, nameProblemWords } from "../platform/text.ts";
 import type { Reason } from "../runs/outcome.ts";
 import { LIMITS } from "../spec/limits.ts";
 import { NAME_RULES } from "../spec/names-and-contexts.ts";
@@ -172,7 +172,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
           remedy: texts("Give the ID; get_targeting lists them.", "Give the ID, which the web console shows."),
         }
       : {
-          message: `several options are named ${text(detail.value)}: ${list(detail.ids)}`,
+          message: `several options are named ${text(detail.value)}: ${candidateWords(detail)}`,
           remedy: texts(
             "Give the ID, or rename one of them with update_options.",
             "Give the ID, or give one of them another name.",
@@ -438,6 +438,16 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
     remedy: "Give it a value of this type. A row has the same fields, of the same types, as an item in the arguments.",
   }),
 };
+
+/** Lists the options that a name may mean, each with its name and group. */
+function candidateWords({ ids, names = [], groups = [] }: Detail): string {
+  if (!Array.isArray(ids) || !Array.isArray(names) || !Array.isArray(groups)) return list(ids);
+  const about = (id: string, at: number): string => {
+    const group = groups[at] ? ` in ${quotedCell(groups[at])}` : "";
+    return names[at] === undefined ? id : `${id} (${quotedCell(names[at])}${group})`;
+  };
+  return firstOf(ids.map(String).map(about), 3, (words) => words);
+}
 
 const SAME_IN_ALL_ROWS =
   "Give the same value in every row of an option, or only in its first row. A row without a name belongs to the option above: if it is another one, give its name.";

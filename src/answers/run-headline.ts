@@ -308,14 +308,23 @@ function joinedWords(
 
 const MAX_MATCHES_SHOWN = 5;
 
-export function fuzzyMatchNote({ takenFor = [] }: ReportedRun): readonly string[] {
-  if (takenFor.length === 0) return [];
-  const named = takenFor
-    .slice(0, MAX_MATCHES_SHOWN)
-    .map(({ given, name }) => `${quoteUntrusted(given)} matched ${quoteUntrusted(name)}`);
-  const more = takenFor.length - named.length;
+/** Returns notes about names that matched inexactly, and new names that almost equal those of existing options. */
+export function fuzzyMatchNote({ takenFor = [], nearNames = [] }: ReportedRun): readonly string[] {
+  const near = pairWords(nearNames, "was not matched to");
   return [
-    `${named.join(", ")}${more > 0 ? `, and ${more} more` : ""}, which ${differenceOf(...takenFor.map(({ given, name }) => [given, name] as const))}`,
+    ...pairWords(takenFor, "matched"),
+    ...near.map((words) => `${words}: the option with the given name is a new one`),
+  ];
+}
+
+function pairWords(pairs: NonNullable<ReportedRun["takenFor"]>, verb: string): readonly string[] {
+  if (pairs.length === 0) return [];
+  const named = pairs
+    .slice(0, MAX_MATCHES_SHOWN)
+    .map(({ given, name }) => `${quoteUntrusted(given)} ${verb} ${quoteUntrusted(name)}`);
+  const more = pairs.length - named.length;
+  return [
+    `${named.join(", ")}${more > 0 ? `, and ${more} more` : ""}, which ${differenceOf(...pairs.map(({ given, name }) => [given, name] as const))}`,
   ];
 }
 

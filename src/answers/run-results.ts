@@ -11,7 +11,16 @@ import type { VerdictRow } from "./event-messages.ts";
 import { cut, OUTCOME_WORDS, type SummarizedFailure } from "./failures.ts";
 import { escapeInvisible, placeWords, plain, quoteUntrusted } from "./fence.ts";
 
-type ReportedFacts = "rows" | "takenFor" | "nearIds" | "joinedIds" | "elsewhere" | "missingIds" | "unread" | "stale";
+type ReportedFacts =
+  | "rows"
+  | "takenFor"
+  | "nearNames"
+  | "nearIds"
+  | "joinedIds"
+  | "elsewhere"
+  | "missingIds"
+  | "unread"
+  | "stale";
 
 export interface ReportedRun extends Pick<RunFacts, ReportedFacts> {
   readonly environment: "live" | "sandbox";

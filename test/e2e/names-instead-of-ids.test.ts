@@ -79,6 +79,23 @@ test("a name that fits whatever its case is taken, and said; one that fits sever
   expect(exact.notes).toEqual([]);
 });
 
+test("a new option whose name differs from another one in case is noted, and ambiguous names are told apart", async () => {
+  const { sandbox, call } = await connected();
+  const targetingId = await sandbox.targeting("Streaming");
+  await sandbox.options(targetingId, [
+    { name: "Sub 01", contexts: ["a"] },
+    { name: "Rest", type: "collection", children: [{ name: "Test A" }] },
+  ]);
+  const items = [{ name: "test a", parentName: "Rest" }, { name: "sub 01" }];
+  const made = await call("bulk_add_options", { targetingId, onExisting: "addContexts", items });
+  expect(made.text).toContain(
+    '"test a" was not matched to "Test A", "sub 01" was not matched to "Sub 01", which differs in case or outer spaces: ' +
+      "the option with the given name is a new one.",
+  );
+  const unclear = await call("update_contexts", { targetingId, items: [{ name: "TEST A", add: ["b"] }] });
+  expect(unclear.text).toMatch(/"TEST A": \w{26} \("Test A" in "Rest"\), \w{26} \("test a" in "Rest"\)/);
+});
+
 test("onlyEmpty keeps what holds anything, and tells it", async () => {
   const { sandbox, call } = await connected();
   const targetingId = await sandbox.targeting("Streaming");

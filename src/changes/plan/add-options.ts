@@ -55,8 +55,11 @@ async function placeAll(
   const { targetingId, onExisting = "fail" } = input;
   const candidates = await planRowsWithIds(plan, input, drafts.candidates(), context);
   const placed = await assignToGroups(plan, input, { candidates, subOptionNames: drafts.subOptionNames }, context);
+  const names = onExisting === "fail" ? undefined : await placesOf(targetingId, context);
   const existing =
-    onExisting === "fail" ? undefined : { targetingId, onExisting, names: await placesOf(targetingId, context) };
+    onExisting === "fail" || names === undefined
+      ? undefined
+      : { targetingId, onExisting, names, alike: new Map([...names.keys()].map((name) => [folded(name), name])) };
   const further = placed.values();
   let next = further.next();
   for (const plain of drafts.plain()) {
@@ -73,6 +76,7 @@ async function placeAll(
 function place(plan: Plan, targetingId: string, { option, parent }: Placed, existing: Existing | undefined): void {
   const targeting = { id: targetingId };
   const there = existing?.names.get(option.name);
+  if (there === undefined) noteNearName(plan, option.name, existing);
   if (there !== undefined && existing !== undefined) planExisting(plan, option, there, existing, parent);
   else if (option.isGroup) {
     const fresh = { ...option, children: newSubOptions(plan, option.children, existing) };
@@ -86,7 +90,10 @@ function placePlain(plan: Plan, { block, from, to }: RowRange, existing: Existin
   for (let row = from; row < to; row += 1) {
     const { name, contexts = [] } = block.itemOf(row);
     const there = existing.names.get(name);
-    if (there === undefined) continue;
+    if (there === undefined) {
+      noteNearName(plan, name, existing);
+      continue;
+    }
     plan.addRows({ block, from: first, to: row });
     planExisting(plan, atomic({ object: block.firstObject + row, name, contexts }), there, existing);
     first = row + 1;
@@ -141,6 +148,8 @@ interface Existing {
   readonly targetingId: string;
   readonly onExisting: "skip" | "addContexts";
   readonly names: ReadonlyMap<string, Place>;
+  /** A name of each existing option, by its form for inexact comparisons. */
+  readonly alike: ReadonlyMap<string, string>;
 }
 
 type Place = Pick<OptionRecord, "_id" | "parent">;
@@ -179,6 +188,12 @@ const MAX_NAMED = 20;
 function noteObject(plan: Plan, fact: "elsewhere" | "missingIds", name: string): void {
   const { count = 0, first = [] } = plan.facts[fact] ?? {};
   plan.note({ [fact]: { count: count + 1, first: [...first, name].slice(0, MAX_NAMED) } });
+}
+
+function noteNearName(plan: Plan, given: string, existing: Existing | undefined): void {
+  const name = existing?.alike.get(folded(given));
+  const { nearNames = [] } = plan.facts;
+  if (name !== undefined && nearNames.length < MAX_NAMED) plan.note({ nearNames: [...nearNames, { given, name }] });
 }
 
 function newSubOptions(

@@ -51,7 +51,7 @@ export async function optionFinder(
   }
   const find: FindOption = (given, field) => {
     if (targetingId === undefined) return ownReason("INVALID_ITEM", { problem: "nameWithoutTargeting", value: given });
-    const option = found(index, given, field);
+    const option = found(index, given, field, known);
     const isTaken = isOption(option) && option.name !== given && !takenFor.some((taken) => taken.given === given);
     if (isTaken && takenFor.length < MAX_MATCHED_NAMES) takenFor.push({ given, name: option.name });
     return option;
@@ -59,12 +59,21 @@ export async function optionFinder(
   return Object.assign(find, { takenFor, known });
 }
 
-export function found(index: NameIndex<OptionRecord>, name: string, field: string): OptionRecord | Reason {
+/** Returns the option with a name, or why there is not exactly one. `known`: options by ID, to name their groups. */
+export function found(
+  index: NameIndex<OptionRecord>,
+  name: string,
+  field: string,
+  known?: ReadonlyMap<string, OptionRecord>,
+): OptionRecord | Reason {
   const match = index.find(name);
   if (match.kind === "one") return match.thing;
   const about = { field, value: name };
   if (match.kind === "ambiguous") {
-    return ownReason("NAME_AMBIGUOUS", { ...about, ids: match.candidates.map(({ _id }) => _id) });
+    const { candidates } = match;
+    const groups = candidates.map(({ parent }) => known?.get(parent ?? "")?.name ?? "");
+    const each = { ids: candidates.map(({ _id }) => _id), names: candidates.map((one) => one.name), groups };
+    return ownReason("NAME_AMBIGUOUS", { ...about, ...each });
   }
   const isMeant = ({ type }: OptionRecord): boolean => field !== "parentName" || type === "collection";
   const near = match.candidates.filter(isMeant).map((candidate) => candidate.name);

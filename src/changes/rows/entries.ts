@@ -326,6 +326,8 @@ const runFacts = z.object({
   missingIds: elsewhere.exactOptional(),
   /** Names that did not match exactly, and the objects that were used for them. */
   takenFor: z.array(takenName).exactOptional(),
+  /** Names of new options that equal the name of an existing option except for case and the like. */
+  nearNames: z.array(takenName).exactOptional(),
 });
 
 export type RunFacts = Fixed<z.infer<typeof runFacts>>;
