@@ -176,16 +176,17 @@ function ignoredWords({ ignored, ignoredHeadings = [], withoutContexts }: SheetS
 function cellWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string | false | 0 | undefined)[] {
   const { separator = "" } = sheet;
   const { joinedBy = "" } = seen;
-  const all = [seen.commas && ",", joinedBy.trim(), seen.unseparated && ";|", separator.trim()]
-    .filter(Boolean)
-    .join("");
-  const splits = `separator ${JSON.stringify([...new Set(all)].join(""))} splits them`;
+  const separatorOf = (...signs: readonly (string | number | undefined)[]): string =>
+    `separator ${JSON.stringify([...new Set([...signs, separator.trim()].filter(Boolean).join(""))].join(""))}`;
+  const splits = `${separatorOf(seen.commas && ",", joinedBy.trim(), seen.unseparated && ";|")} splits them`;
+  // The commas of other cells may belong to numbers, such as 1,5.
+  const splitsOnly = seen.commas ? `${separatorOf(";|")} splits only these` : splits;
   return [
     seen.severalIds &&
       `${many(seen.severalIds, "cell")} with several Context IDs, separated by ${CELL_SEPARATORS[separator] ?? separator}`,
     seen.commas && `${many(seen.commas, "cell")} of Context IDs with commas, read as part of the ID; ${splits}`,
     seen.unseparated &&
-      `${many(seen.unseparated, "cell")} of Context IDs with | or ; or a line break, read as part of the ID; ${splits}`,
+      `${many(seen.unseparated, "cell")} of Context IDs with | or ; or a line break, read as part of the ID; ${splitsOnly}`,
     seen.joined &&
       `${many(seen.joined, "cell")} of Context IDs with ${JSON.stringify(joinedBy)}, read as part of the ID; ${joinedBy === " " ? 'separator " " splits them' : splits}`,
     seen.composed && `${many(seen.composed, "cell")} with decomposed Hangul, which was composed`,

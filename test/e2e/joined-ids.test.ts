@@ -105,7 +105,8 @@ test("the notes on a file name a separator that splits all cells", async () => {
   writeFileSync(join(folder, "options.csv"), 'Option,Context ID\nTwo,"a, b"\nThree,"c;d|e"\n');
   const file = { targetingId, file: join(folder, "options.csv"), dryRun: true };
   const dry = await client.callTool("bulk_add_options", file);
-  expect(textOf(dry)).toContain('separator ",;|" splits them');
+  expect(textOf(dry)).toContain('with commas, read as part of the ID; separator ",;|" splits them');
+  expect(textOf(dry)).toContain('or a line break, read as part of the ID; separator ";|" splits only these');
   // The hint is in the notes on the file. It is not after them, with the text of other people.
   expect(textOf(dry).indexOf("with commas, read as part of the ID")).toBeLessThan(textOf(dry).indexOf("A request to"));
   const split = await client.callTool("bulk_add_options", { ...file, separator: ",;|" });
