@@ -107,7 +107,7 @@ export function resultRow({ reason, input, ...result }: ObjectResult & { readonl
       : did === undefined || did === "same"
         ? OUTCOME_WORDS[outcome]
         : did,
-    objectWords(result),
+    objectWords(result, outcome === "succeeded" || outcome === "alreadyDone"),
     predicted && `expected ${predicted}${rule === undefined ? "" : ` (${plain(rule)})`}`,
     observed && `actual ${observed}`,
     ...mended.map((one) => `corrected ${plain(one)}`),
@@ -116,12 +116,14 @@ export function resultRow({ reason, input, ...result }: ObjectResult & { readonl
   return { data, line: line.filter((part) => part !== undefined && part !== "").join(" ") };
 }
 
-function objectWords(result: ObjectResult): string {
+function objectWords(result: ObjectResult, isDone = true): string {
   const [_id, name] = [cut(result._id), cut(result.name)];
   const { names, places } = differencesOf(result);
   const shown = names !== undefined && places === undefined ? names : [name];
   const named = shown.flatMap((one) => (one === undefined ? [] : [quoteUntrusted(cut(one))])).join(" → ");
-  return [named || undefined, _id && plain(_id), ...changeWords(result)].filter((part) => part !== undefined).join(" ");
+  return [named || undefined, _id && plain(_id), ...changeWords(result, isDone)]
+    .filter((part) => part !== undefined)
+    .join(" ");
 }
 
 const MAX_NAMED = 20;
@@ -167,7 +169,7 @@ export function changeLines(
     if (own.length === 0) continue;
     const named = count <= MAX_NAMED ? own : own.slice(0, FEW_NAMED);
     const more = count - named.length;
-    const words = named.map(objectWords).join(", ");
+    const words = named.map((result) => objectWords(result)).join(", ");
     lines.push(
       `${titleOf(title, own, { done, isPlanned })} (${positionWords(named)}): ${words}${more > 0 ? ` and ${thousands(more)} more${allAt}` : ""}`,
     );
@@ -226,11 +228,11 @@ function isSetting({ exposeChildren: shown }: KnownChange): boolean {
   return shown?.from !== shown?.to;
 }
 
-function changeWords(change: KnownChange): readonly string[] {
+function changeWords(change: KnownChange, isDone: boolean): readonly string[] {
   const { added = 0, removed = 0, alreadyThere = 0, absent = 0 } = change;
   const ids = [
-    added > 0 && `${thousands(added)} added`,
-    removed > 0 && `${thousands(removed)} removed`,
+    added > 0 && `${thousands(added)} ${isDone ? "added" : "to add"}`,
+    removed > 0 && `${thousands(removed)} ${isDone ? "removed" : "to remove"}`,
     alreadyThere > 0 && `${thousands(alreadyThere)} already there`,
     absent > 0 && `${thousands(absent)} not there`,
   ].filter((part) => part !== false);

@@ -14,6 +14,7 @@ import {
 import { fenced, quoteUntrusted, redactorFor } from "../../src/answers/fence.ts";
 import { nextStepsOf } from "../../src/answers/next-steps.ts";
 import { headline } from "../../src/answers/run-headline.ts";
+import { resultRow } from "../../src/answers/run-results.ts";
 import type { Loss } from "../../src/changes/plan/plan.ts";
 
 describe("foreign text", () => {
@@ -39,6 +40,14 @@ describe("foreign text", () => {
     expect(one).toMatch(/^<(untrusted-[0-9a-f]{4})>\na\nb\n<\/\1>$/);
     expect(fenced(["a", "b"])).not.toBe(one);
   });
+});
+
+test.each([
+  ["pending", '"Shoes" (2 to add, 1 to remove)'],
+  ["failed", '"Shoes" (2 to add, 1 to remove)'],
+  ["succeeded", '"Shoes" (2 added, 1 removed)'],
+] as const)("a row of a run says what was changed, and of an object that is %s what was not", (outcome, words) => {
+  expect(resultRow({ index: 0, name: "Shoes", outcome, added: 2, removed: 1 }).line).toContain(words);
 });
 
 describe("pages", () => {
