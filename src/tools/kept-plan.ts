@@ -144,7 +144,7 @@ function renewSteps(
   const isPruned = prune && drift.some(({ field }) => field === "added");
   const pruned = isPruned ? "; options added by others are then deleted, because prune is true" : "";
   return [
-    `to put the values of the file in place of others' changes: ${save}, then the same call of plan_targeting with "base":"${name}.base.ndjson"${pruned}`,
+    `to put the values of the file in place of others' changes: ${save}, then the same call of plan_targeting with "base":"${name}.base.ndjson"${pruned}; give this base in later calls with the file too, because apply_plan renews only the base of its plan`,
   ];
 }
 

@@ -235,6 +235,7 @@ test("a conflict says what to write into the file, and how to overwrite what oth
   expect(text).toContain('in the file, add "b", "z", and remove "q"');
   expect(text).toContain(`in the file, write the service's name: "Bonnets"`);
   expect(text).not.toContain("prune");
+  expect(text).toContain("give this base in later calls with the file too");
   expect(data.conflicts).toMatchObject([
     { field: "contexts", contextIds: { onlyService: { count: 2, first: ["b", "z"] }, onlyFile: { first: ["q"] } } },
     { field: "name", service: "Bonnets" },
