@@ -68,7 +68,7 @@ test("an undo counts what is as before already, and a later undo plans only what
   const last = String(rest.structuredContent?.runId);
   await approved(session, "apply_plan", { runId: last });
   const third = await session.client.callTool("undo_run", { runId: made.runId });
-  expect(textOf(third)).toContain(`this run was undone before by run ${last}`);
+  expect(textOf(third)).toContain(`this run was undone before by runs ${undo} and ${last}`);
   expect(textOf(third)).toContain(`undo_run {"runId":"${last}"}`);
   const shown = await session.client.callTool("get_run", { runId: made.runId });
   expect(textOf(shown)).toContain(`This run was undone by run ${last} and cannot be resumed.`);
