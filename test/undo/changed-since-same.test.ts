@@ -280,7 +280,7 @@ test("a run that waited for another one to write", async () => {
   await expect.poll(() => sandbox.count("addOptions")).toBe(2);
   const items = [{ _id: one, add: ["a", "b"], remove: ["kept"] }];
   const { runId } = checkedReport(await client.callTool("update_contexts", { items }));
-  await expect.poll(async () => textOf(await client.callTool("get_run", { runId }))).toContain("2 added");
+  await expect.poll(async () => textOf(await client.callTool("get_run", { runId }))).toContain("2 to add");
   await asOthers(sandbox.url, { _id: one, contexts: { add: ["a"], remove: ["kept"] } });
   const ended = async () => checkedReport(await client.callTool("get_run", { runId, waitMs: 10_000 })).status;
   await expect.poll(ended).toBe("succeeded");
