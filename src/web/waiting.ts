@@ -297,8 +297,8 @@ function restoredWords(
 }
 
 /**
- * Returns what an undo of a run would do if nothing else changed before it. Objects with an unknown result count as not
- * restored. Undefined while the run is running, or if it has too many objects to compute this quickly.
+ * Returns what an undo of a run would do if nothing else changed before it. Undefined while the run is running, or if
+ * it has too many objects to compute this quickly.
  */
 export async function undoOfRun(run: ChangeRun, { runs }: Pick<ToolServices, "runs">): Promise<string | undefined> {
   const { header, state } = run;
@@ -315,8 +315,11 @@ export async function undoOfRun(run: ChangeRun, { runs }: Pick<ToolServices, "ru
   const groups = made.filter((one) => one.did === "created" && one.left.type === "collection").length;
   const created = [done.targetings.filter(isNew).length, groups, made.length - groups] as const;
   const counts = { exact: exact - created[0] - made.length, newIds, differing: caveat - newIds };
-  const lost = impossible + notOurs + unresolved;
-  const words = `Undo ${undoWords({ created, ...counts, lost }, isUndoPlan(run) ? "restored" : "new")}`;
+  const lost = impossible + notOurs;
+  const looks = unresolved > 0 && `first checks the ${many(unresolved, "object")} with an unknown result`;
+  const undoes =
+    rows.length > unresolved && undoWords({ created, ...counts, lost }, isUndoPlan(run) ? "restored" : "new");
+  const words = `Undo ${[looks, undoes].filter((part) => part !== false).join(", and ")}`;
   return freed.size === 0 ? words : `${words}, with ${many(freed.size, "sub-option")} inside`;
 }
 

@@ -12,7 +12,7 @@ import { RESULTS } from "./words.tsx";
 
 /** The sentence that explains each result to a person. */
 const MEANING = {
-  recorded: "This event counts.",
+  recorded: "This event was recorded.",
   ignored: 'The service answers "ok", but does not count this event.',
   rejected: "The service refuses this event.",
 } as const;
