@@ -24,7 +24,7 @@ function noMemory(): TargetingMemory {
 }
 
 /** Starts a sandbox, and an engine that uses it over real HTTP. Closed when the test has ended. */
-export async function startService(requestTimeoutMs = 120_000) {
+export async function startService(requestTimeoutMs = 120_000, retryBudgetMs = 300_000) {
   const sandbox = await startSandbox({ lockWaitMs: 20 });
   const http = openHttp({
     url: sandbox.url,
@@ -46,7 +46,7 @@ export async function startService(requestTimeoutMs = 120_000) {
     newRunId: ulidSource(Date.now, Math.random),
     project: "test",
     environment: "sandbox",
-    ...{ retryBudgetMs: 300_000, requestTimeoutMs: 1000 },
+    ...{ retryBudgetMs, requestTimeoutMs: 1000 },
     words: ({ code }: { readonly code: string }) => code,
     memory: noMemory(),
   } as const;

@@ -475,6 +475,17 @@ describe("what an undo brings back", () => {
       "Undo restores 1 of 2 objects under a new ID; 1 cannot be restored",
     );
   });
+
+  test("a run with unknown results says that an undo first looks at them", async () => {
+    const { changes, control, runs, targeting } = await startService(120_000, 0);
+    const within = await targeting("Spring");
+    await control("POST", "/faults", { faults: [{ kind: "reset", on: "addOptions", applied: true }] });
+    const items = ["Four", "Five"].map((name) => ({ name }));
+    const call: WriteCall = { tool: "bulk_add_options", input: { targetingId: within, items } };
+    const run = await changes.start(await changes.keep(call, "tester"), await changes.plan(call, signal));
+    await run?.rest;
+    expect(run && (await undoOfRun(run, { runs }))).toBe("Undo first checks the 2 objects with an unknown result");
+  });
 });
 
 describe("what a person types to approve something large", () => {
