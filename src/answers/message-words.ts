@@ -209,7 +209,8 @@ export function notFoundMessage({ field, of, value, now, near, groups, groupCoun
 export function there({ there, limit }: Detail, holder = "it"): string {
   if (typeof there !== "number") return "";
   const left = typeof limit === "number" ? Math.max(0, limit - there) : undefined;
-  const fits = left === undefined ? "" : `, so at most ${number(left)} more ${left === 1 ? "fits" : "fit"}`;
+  const many = left === 0 ? "no" : `at most ${number(left)}`;
+  const fits = left === undefined ? "" : `, so ${many} more ${left === 1 ? "fits" : "fit"}`;
   return `; ${holder} has ${number(there)}${fits}`;
 }
 

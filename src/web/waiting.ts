@@ -193,7 +193,7 @@ function deletionsOf(run: Run) {
   return { options: namesOf(false), targetings: namesOf(true), within };
 }
 
-const OF_SANDBOX = "Sandbox: no real campaign is affected.";
+const OF_SANDBOX = "Sandbox: campaigns here are not real.";
 
 /** Returns what a person should check about campaigns before approving a deletion, and when the service refuses it. */
 function campaignsNote(count: number, parts: readonly EffectPart[]): string {

@@ -134,7 +134,7 @@ describe("a dry run meets what the real call meets", () => {
     const within = { items: [{ _id: full, add: ["id1", "id2", "y"] }] };
     expect(await bothWays(session, "update_contexts", within)).toEqual([]);
     const told = await session.client.callTool("update_contexts", { items: [{ _id: full, add: ["z"] }], dryRun: true });
-    expect(textOf(told)).toContain("it has 50,000");
+    expect(textOf(told)).toContain("the option has 50,000");
   });
 
   test("names of targetings that were seen", async () => {

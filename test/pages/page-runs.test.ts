@@ -282,7 +282,7 @@ describe("a deletion that waits", () => {
     expect(title).toBe("Delete group Clothing and option Bags from Grouped sale");
     expect(waiting).toMatchObject({
       consequence: "2 sub-options stay, with their Context IDs: they move to the top level.",
-      check: "Sandbox: no real campaign is affected.",
+      check: "Sandbox: campaigns here are not real.",
       ...{
         effect: "",
         act: "Delete 1 group and 1 option",
