@@ -347,8 +347,7 @@ export function ownerUnclearMessage({ existingIds, isInside, isGone }: Detail): 
   }
   if (isGone === true) {
     return {
-      message:
-        "the service created the options of this request, and this one was renamed or deleted later: none has its name now",
+      message: "the service created the options of this request, and this one was renamed or deleted later",
       remedy: texts(
         "Check with list_options. If the option is missing, add it with a new call.",
         "Check in the web console. If the option is missing, ask the agent to add it.",

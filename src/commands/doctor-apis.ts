@@ -224,7 +224,7 @@ function routeCheck(
   const example = JSON.stringify({ [operation]: `${method} /right${path}` });
   const remedy = isAssumed
     ? `This path is assumed, not documented. Write the right one in a JSON file, such as ${example}, and set ` +
-      "TARGETING_MCP_ROUTES to the path of that file."
+      "TARGETING_MCP_ROUTES to its path."
     : (known ?? `Check ${names.address}: it may be the address of another service, or the service may be failing now.`);
   return [problem(about, words, remedy)];
 }

@@ -45,8 +45,8 @@ function checkEvent(check: Check, event: JsonObject): void {
   if (shape === undefined) return;
   const { platform } = event;
   if (typeof platform === "string" && platform !== "" && !TYPICAL_PLATFORMS.includes(platform)) {
-    const message = `"platform" is ${quoted(platform)}, not one of the typical values ${TYPICAL_PLATFORMS.join(", ")}`;
-    note(check, "platformUnusual", "platform", message, "send a typical value if you mean one of them");
+    const message = `"platform" is ${quoted(platform)}; typical values are ${TYPICAL_PLATFORMS.join(", ")}`;
+    note(check, "platformUnusual", "platform", message, "send a typical value");
   }
   checkRequired(check, event, shape, "", `"${String(eventName)}"`);
   checkItemsPresent(check, event, shape);
@@ -57,7 +57,7 @@ function checkEvent(check: Check, event: JsonObject): void {
 /** The values of `platform` that the API document names. Others are allowed (event-tracking-api 2.1). */
 const TYPICAL_PLATFORMS = ["web", "android", "ios"];
 
-const TIME = /^(?:event_?|created_?|occurred_?)?(?:time(?:stamp)?|date(?:_?time)?|at)(?:_?ms)?$/i;
+const TIME = /^(event_?|created_?|occurred_?)?(time(stamp)?|date(_?time)?|at)(_?ms)?$/i;
 
 function checkUid(check: Check, event: JsonObject): void {
   const { uid } = event;
@@ -70,8 +70,8 @@ function checkUid(check: Check, event: JsonObject): void {
     if (uid === "") noteEmpty(check, "uid", "uid");
     else add(check, personalDataWarning(uid));
     if (uid !== uid.trim()) {
-      const message = '"uid" begins or ends with spaces: it may count as another user than the same uid without them';
-      note(check, "uidSpaces", "uid", message, "send it without the spaces");
+      const message = '"uid" begins or ends with spaces, which may make it another user';
+      note(check, "uidSpaces", "uid", message, "send it without them");
     }
   }
 }

@@ -1,6 +1,7 @@
 import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import { ENCODING_NAMES, ENCODINGS, type Encoding } from "./input-file.ts";
+import type { Decode } from "./line-of-fault.ts";
 
 const LOST = "\uFFFD";
 /** How many bytes are decoded at a time. Small parts need little memory. */
@@ -23,14 +24,14 @@ export async function* textOf(bytes: ByteSource, encoding: Encoding): AsyncGener
     for (let from = 0; from < chunk.length; from += PART_BYTES) {
       const part = chunk.subarray(from, from + PART_BYTES);
       const text = decode(part);
-      if (text === undefined) throw invalid(found, await lineOfFault(bytes, found, position));
+      if (text === undefined) throw await invalid(bytes, found, position);
       yield withLines(text);
       position += part.length;
     }
   }
   if (decode === undefined) return;
   const rest = decode();
-  if (rest === undefined) throw invalid(found, await lineOfFault(bytes, found, position));
+  if (rest === undefined) throw await invalid(bytes, found, position);
   yield withLines(rest);
 }
 
@@ -51,12 +52,6 @@ function hasMacLines(text: string): boolean {
   const end = /^(?:[^"\r\n]|"[^"]*")*(\r?\n|\r)/.exec(text)?.[1];
   return end === undefined ? !text.includes("\n") : end === "\r";
 }
-
-/**
- * Decodes the next bytes. At the end of the file, `chunk` is absent. Returns undefined at invalid bytes, after which the
- * function must not be called again.
- */
-type Decode = (chunk?: Uint8Array) => string | undefined;
 
 async function decoderOf(encoding: Encoding): Promise<Decode> {
   return encoding === "euc-kr" ? await cp949() : native(encoding);
@@ -85,34 +80,12 @@ async function cp949(): Promise<Decode> {
   };
 }
 
-/**
- * Returns the line of the first invalid byte, which is in the part that begins at byte `start`. A decoder does not say
- * which byte is invalid. So this reads the file again, and decodes this part byte by byte.
- */
-async function lineOfFault(bytes: ByteSource, encoding: Encoding, start: number): Promise<number> {
-  const decode = await decoderOf(encoding);
-  const withLines = lineEnds();
-  let line = 1;
-  let position = 0;
-  let before = "";
-  for await (const chunk of bytes()) {
-    // The part has no invalid byte if the file has changed since.
-    if (position >= start + PART_BYTES) break;
-    for (let from = 0; from < chunk.length && position < start + PART_BYTES; ) {
-      const size = position < start ? Math.min(PART_BYTES, start - position) : 1;
-      const part = chunk.subarray(from, from + size);
-      const text = decode(part);
-      if (text === undefined) return line + newlinesIn(withLines(before));
-      if (position < start) line += newlinesIn(withLines(text));
-      else before += text;
-      from += part.length;
-      position += part.length;
-    }
-  }
-  return line + newlinesIn(withLines(before));
-}
-
-function invalid(encoding: Encoding, line: number): FileError {
+/** Returns the error for invalid bytes in the part of the file that begins at byte `start`. */
+async function invalid(bytes: ByteSource, encoding: Encoding, start: number): Promise<FileError> {
+  // Imported only when needed, because few files have invalid bytes.
+  const { lineOfFault } = await import("./line-of-fault.ts");
+  const reading = { decode: await decoderOf(encoding), withLines: lineEnds() };
+  const line = await lineOfFault(bytes, { start, size: PART_BYTES }, reading);
   return new FileError(
     `line ${line} of the file has bytes that are not ${ENCODING_NAMES[encoding]}`,
     `If encoding was given, leave it out, so that it is detected. Otherwise give the right one: ${ENCODINGS.join(", ")}. ` +
@@ -127,10 +100,6 @@ export function certainEncoding(found: Encoding | undefined): Encoding {
     "the encoding of the file is not certain, so some letters could be read wrongly; nothing was sent",
     `Save it as CSV UTF-8 or as .xlsx. Or give its encoding: ${ENCODINGS.join(", ")}.`,
   );
-}
-
-function newlinesIn(text: string): number {
-  return text.split("\n").length - 1;
 }
 
 function markedEncoding([first, second, third]: Uint8Array): Encoding | undefined {

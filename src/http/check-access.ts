@@ -68,6 +68,9 @@ export function checkAccess({ http, environment, sources }: Settings, access: Ac
   }
 }
 
+const APPROVES =
+  'Add "approves": true to an entry of TARGETING_MCP_ACCESS_FILE for the project (docs/guides/run-for-a-team.md)';
+
 export function projectsWithoutApprover(
   settings: Settings,
   access: Access,
@@ -82,11 +85,7 @@ export function projectsWithoutApprover(
     found:
       `nobody can approve deletions over HTTP${named.length > 0 ? ` (${named.join(", ")})` : ""}: ` +
       `TARGETING_MCP_CONFIRM is strict${page === "off" ? ", and TARGETING_MCP_PAGE is off" : ""}`,
-    remedy:
-      page === "off"
-        ? "Remove TARGETING_MCP_PAGE=off, or set TARGETING_MCP_CONFIRM=ask."
-        : 'Add "approves": true to an entry of TARGETING_MCP_ACCESS_FILE for the project ' +
-          "(docs/guides/run-for-a-team.md), or set TARGETING_MCP_CONFIRM=ask.",
+    remedy: `${page === "off" ? "Remove TARGETING_MCP_PAGE=off" : APPROVES}, or set TARGETING_MCP_CONFIRM=ask.`,
   };
 }
 

@@ -119,7 +119,7 @@ export function unlessMissing<T>(work: Promise<T>): Promise<T | undefined> {
 
 /** Returns the error for a path that contains a symbolic link. The link was found by a check or by opening the file. */
 export function linkRefused(path: string, remedy: string, options?: ErrorOptions): FileError {
-  return new FileError(`${JSON.stringify(path)} contains a symbolic link, which is not allowed`, remedy, options);
+  return new FileError(`${JSON.stringify(path)} contains a link, which is refused`, remedy, options);
 }
 
 /** The content of a file as texts and byte arrays, which are written one after another. */

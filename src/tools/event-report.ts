@@ -16,13 +16,7 @@ import { failedOfDryRun } from "../answers/next-steps.ts";
 import { renderReport } from "../answers/run-report.ts";
 import type { ReportedRun } from "../answers/run-results.ts";
 import { PREVIEW_ROWS, type PreviewRow, previewNotes } from "../answers/sheets.ts";
-import {
-  type ContinuedRun,
-  type EventDryRun,
-  type EventRun,
-  isEventRun,
-  type PlannedEvents,
-} from "../events/run/event-runs.ts";
+import { type EventDryRun, type EventRun, isEventRun, type PlannedEvents } from "../events/run/event-runs.ts";
 import {
   ANSWER_LOST,
   autocorrects,
@@ -31,6 +25,7 @@ import {
   resendsUnknown,
   settledEntry,
 } from "../events/run/run-state.ts";
+import type { ContinuedRun } from "../events/run/sent-before.ts";
 import {
   type EventSource,
   objectOf,

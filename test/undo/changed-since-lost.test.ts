@@ -58,7 +58,7 @@ test("what was created without an answer, and then renamed or deleted by others,
     const again = checkedReport(await client.callTool("resume_run", { runId: first.runId }));
     expect(again).toMatchObject({ status: "partial", counts: { succeeded: 38, unknown: 2 } });
     expect(again.failures).toMatchObject([
-      { outcome: "unknown", count: 2, message: expect.stringContaining("it was renamed or deleted since") },
+      { outcome: "unknown", count: 2, message: expect.stringContaining("this one was renamed or deleted later") },
     ]);
   }
   const there = await client.callTool("get_targeting", { targetingId });

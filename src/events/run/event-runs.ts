@@ -2,7 +2,6 @@ import { isSheet } from "../../files/input-file.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { FileError } from "../../platform/files.ts";
 import { type ByteSource, unchanged } from "../../platform/held-folder.ts";
-import { canonicalJson } from "../../platform/json.ts";
 import type {
   ReadBack,
   Run,
@@ -14,7 +13,7 @@ import type {
   StoredParts,
 } from "../../runs/kind.ts";
 import { type EarlierRuns, KindRuns, type Requested, SAME_CALL_MS, startOrJoin } from "../../runs/kind-runs.ts";
-import { ownReason, type ReportedObject } from "../../runs/outcome.ts";
+import { ownReason } from "../../runs/outcome.ts";
 import { DamagedRunError, NothingStoredError, RunStoreError, undefinedIfNothingStored } from "../../runs/store.ts";
 import { type EventWorld, sendPending } from "./drive.ts";
 import {
@@ -23,19 +22,13 @@ import {
   EventRunState,
   eventCall,
   eventEntry,
+  leftOf,
   resendsUnknown,
+  SAME_EVENT_MS,
   SENDING_ENDED,
 } from "./run-state.ts";
-import {
-  countEvents,
-  type EventCounts,
-  type EventSource,
-  eventsIn,
-  filterEvents,
-  objectOf,
-  rowsOfEvents,
-  type SourceEvent,
-} from "./source.ts";
+import type { ContinuedRun, SentWithoutResult } from "./sent-before.ts";
+import { countEvents, type EventCounts, type EventSource, eventsIn, filterEvents, rowsOfEvents } from "./source.ts";
 
 /** The events that a call wants to send. Their counts are absent as long as the events have not been counted. */
 export interface PlannedEvents extends Partial<EventCounts> {
@@ -56,28 +49,13 @@ interface EventRunOfCall {
   readonly repeat?: "attached" | "resumed" | "resent";
 }
 
-/** A run that a call would continue. `resends`: whether it would then send events with an unknown result again. */
-export interface ContinuedRun {
-  readonly run: EventRun;
-  readonly resends: boolean;
-}
-
 /** How many recent runs are searched for an unfinished run of an identical call. */
 const RECENT_RUNS = 50;
-
-/** If the result of an event is unknown, an identical event is not sent for this many milliseconds. */
-const SAME_EVENT_MS = 600_000;
 
 /** The result of a dry run: which outcome each event would have. */
 export interface EventDryRun {
   readonly entries: readonly EventEntry[];
   readonly state: EventRunState;
-}
-
-/** An earlier run that sent some of the events of a call, with an unknown result. */
-interface SentWithoutResult {
-  readonly runId: string;
-  readonly events: readonly SourceEvent[];
 }
 
 export class EventRuns {
@@ -138,22 +116,21 @@ export class EventRuns {
 
   /** Returns the run that a call would continue or return, instead of starting a new one. It is not resumed here. */
   async runToContinue(planned: PlannedEvents, caller: string): Promise<ContinuedRun | undefined> {
-    const { store, clock } = this.#context;
-    const fingerprint = this.runs.fingerprint(callOf(planned), caller);
-    for (const runId of (await store.list({ unfinished: { fingerprint } })).slice(0, RECENT_RUNS)) {
+    const runs = await this.#unfinishedLike(this.runs.fingerprint(callOf(planned), caller));
+    if (runs.length === 0) return undefined;
+    // Imported only when needed, because few calls repeat an unfinished one.
+    const { continuedRun } = await import("./sent-before.ts");
+    return continuedRun(runs, this.#context.clock.now(), planned.onUnknown);
+  }
+
+  async #unfinishedLike(fingerprint: string): Promise<readonly EventRun[]> {
+    const runIds = await this.#context.store.list({ unfinished: { fingerprint } });
+    const runs: EventRun[] = [];
+    for (const runId of runIds.slice(0, RECENT_RUNS)) {
       const run = await undefinedIfNothingStored(this.runs.find(runId));
-      if (run?.header.fingerprint !== fingerprint) continue;
-      const { header, state } = run;
-      const status = run.status();
-      const since = (at: number): number => clock.now() - at;
-      const isCancelled = status === "cancelled" && since(state.updatedAt) < SAME_CALL_MS;
-      if (status === "running" || status === "interrupted" || (isCancelled && leftOf(header.call, state) > 0)) {
-        return { run, resends: resendsUnknown(header.call, state) };
-      }
-      const isUnknown = state.counts().unknown > 0 && since(header.createdAt) < SAME_EVENT_MS;
-      if (isUnknown) return { run, resends: planned.onUnknown === "resend" };
+      if (run?.header.fingerprint === fingerprint) runs.push(run);
     }
-    return undefined;
+    return runs;
   }
 
   /** Finds an earlier run of an identical call, including one that ended recently and has no events left to send. */
@@ -191,27 +168,11 @@ export class EventRuns {
       this.#context.clock.now() - header.createdAt < SAME_EVENT_MS &&
       leftOf(header.call, state) === 0;
     if (recent.some(isJoined)) return undefined;
-    for (const { header, state } of recent) {
-      if (header.fingerprint === own) continue;
-      const { runId, call } = header;
-      const unknown = state.objects.filter(({ index }) => state.standing(index) === "unknown");
-      const events = await eventsLike(unknown, planned.source);
-      if (events.size === 0) continue;
-      const found: SourceEvent[] = [];
-      let left = unknown.length;
-      const bytes = this.#context.store.parts.read(runId, "input");
-      for await (const batch of eventsIn({ kept: call.input.events, bytes })) {
-        for (const { index, event } of batch) {
-          if (state.standing(index) !== "unknown") continue;
-          left -= 1;
-          found.push(...(events.get(canonicalJson(event)) ?? []));
-          events.delete(canonicalJson(event));
-        }
-        if (left === 0 || events.size === 0) break;
-      }
-      if (found.length > 0) return { runId, events: found.sort((one, other) => one.index - other.index) };
-    }
-    return undefined;
+    const others = recent.filter(({ header }) => header.fingerprint !== own);
+    if (others.length === 0) return undefined;
+    // Imported only when needed, because few results are unknown.
+    const { findSentBefore } = await import("./sent-before.ts");
+    return findSentBefore(others, planned.source, (runId) => this.#context.store.parts.read(runId, "input"));
   }
 
   async #recentWithUnknown(caller: string): Promise<readonly EventRun[]> {
@@ -265,12 +226,9 @@ export class EventRuns {
   }
 
   async #sentBefore(planned: PlannedEvents, fingerprint: string): Promise<EventRunOfCall | undefined> {
-    const { store, clock } = this.#context;
-    const isEqual = ({ header }: EventRun): boolean =>
-      header.fingerprint === fingerprint && clock.now() - header.createdAt < SAME_EVENT_MS;
-    for (const runId of (await store.list({ unfinished: { fingerprint } })).slice(0, RECENT_RUNS)) {
-      const run = await undefinedIfNothingStored(this.runs.find(runId));
-      if (run === undefined || !isEqual(run)) continue;
+    for (const run of await this.#unfinishedLike(fingerprint)) {
+      const { runId, createdAt } = run.header;
+      if (this.#context.clock.now() - createdAt >= SAME_EVENT_MS) continue;
       if (run.status() === "running") return { run, repeat: "attached" };
       const isUnknown = run.state.counts().unknown > 0;
       if (isUnknown && planned.onUnknown === "report") return { run: await this.#endOf(run), repeat: "attached" };
@@ -334,24 +292,6 @@ function eventKind(world: EventWorld): RunKind<EventCall, EventEntry, EventRunSt
     identity: ({ tool, input }) => ({ tool, events: input.events }),
     isMeant: ({ open, status }, isRecent) => open && (status === "interrupted" || (status === "cancelled" && isRecent)),
   };
-}
-
-/** Returns the events of a call, by their JSON, that have the user and the name of one of the given objects. */
-async function eventsLike(
-  objects: readonly ReportedObject[],
-  source: EventSource,
-): Promise<Map<string, readonly SourceEvent[]>> {
-  const keyOf = ({ uid = "", name = "" }: ReportedObject): string => `${uid} ${name}`;
-  const keys = new Set(objects.map(keyOf));
-  const found = new Map<string, readonly SourceEvent[]>();
-  for await (const batch of objects.length === 0 ? [] : eventsIn(source)) {
-    for (const one of batch) {
-      if (!keys.has(keyOf(objectOf(one)))) continue;
-      const json = canonicalJson(one.event);
-      found.set(json, [...(found.get(json) ?? []), one]);
-    }
-  }
-  return found;
 }
 
 function beginOf({ items, skipped = 0 }: EventCounts, at: number): EventEntry {
@@ -424,11 +364,6 @@ async function restoreBeginEntry({
 function entriesAfterCrash(state: EventRunState): readonly EventEntry[] {
   const lost = { t: "settled", outcome: "unknown", reason: SENDING_ENDED, attempts: 1, afterCrash: true } as const;
   return state.lost().map((object) => ({ ...lost, object, at: state.updatedAt }));
-}
-
-function leftOf(call: EventCall, state: EventRunState): number {
-  const { pending, notApplied, unknown } = state.counts();
-  return pending + notApplied + (resendsUnknown(call, state) ? unknown : 0);
 }
 
 /** Returns the failed rows of a file with their reasons. Undefined if no row has failed. */

@@ -265,6 +265,14 @@ export function resendsUnknown({ input }: EventCall, state: EventRunState): bool
   return input.onUnknown === "resend" || state.isResent;
 }
 
+/** If the result of an event is unknown, an identical event is not sent for this many milliseconds. */
+export const SAME_EVENT_MS = 600_000;
+
+export function leftOf(call: EventCall, state: EventRunState): number {
+  const { pending, notApplied, unknown } = state.counts();
+  return pending + notApplied + (resendsUnknown(call, state) ? unknown : 0);
+}
+
 export function settledEntry(object: number, settlement: EventSettlement, at: number): EventEntry {
   const { outcome, attempts, predicted, observed, maybeTwice } = settlement;
   const reason = eventReason(settlement);

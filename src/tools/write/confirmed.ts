@@ -110,11 +110,10 @@ function reportStarted(
   if (run === undefined || !isWithdrawn(run.state)) return reportRun(run, context, [], { notes });
   const code = run.state.stopped?.reason?.code;
   if (code === "NOT_DECIDED") throw expired();
-  // The report says where the person declined.
-  if (code === "DECLINED") return reportRun(run, context, [], { notes });
+  const how = code === "DECLINED" ? "declined" : "cancelled";
   throw new ToolError(
-    "this run was cancelled before it was started, so its confirmation is no longer valid; nothing was done",
-    "To do it anyway, make the call again without confirmation.",
+    `this run was ${how} before it was started, so its confirmation is no longer valid; nothing was done`,
+    "If the person wants it after all, make the call again without confirmation.",
   );
 }
 
