@@ -109,7 +109,7 @@ test("an option that is full says so of itself; a full project is told apart fro
   expect(project.status).toBe("failed");
   const told = project.notes.join("\n");
   expect(told).toContain(`"Small" (${small}) holds 2 of at most 50,000 Context IDs, so the limit that was reached is`);
-  expect(told).toContain("the project's 200,000 Context IDs");
+  expect(told).toContain("that of the project: 200,000 Context IDs");
   expect(told).toContain('the options of "Sports" alone hold 199,998, so at most 2 more fit');
 });
 
