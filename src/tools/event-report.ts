@@ -110,7 +110,7 @@ function eventReport({ state, uidOf, overtaken, notes = [], ...rest }: ReportedE
 }
 
 /** Later events of a user that were sent, or would be, before an earlier one. `first`: of each user, that earlier one. */
-export interface Overtaken {
+interface Overtaken {
   readonly later: number;
   readonly first: readonly ReportedObject[];
 }
