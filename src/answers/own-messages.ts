@@ -450,7 +450,7 @@ function candidateWords({ ids, names = [], groups = [] }: Detail): string {
 }
 
 const SAME_IN_ALL_ROWS =
-  "Give the same value in every row of an option, or only in its first row. A row without a name belongs to the option above: if it is another one, give its name.";
+  "Give the same value in every row of an option, or only in its first row. A row without a name belongs to the option above: if it means another option, give its name.";
 
 function rowMessage(detail: Detail, reason: Reason): Entry {
   const problem = String(detail.problem);

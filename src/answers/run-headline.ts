@@ -492,7 +492,7 @@ export function runsText(
 ): string {
   const omitted = dryRuns === 0 ? [] : [`${amount(dryRuns, "dry run")} not listed: give status "planned".`];
   if (runs.length === 0) return ["There are no such runs.", ...omitted].join(" ");
-  const more = cursor === undefined ? [] : [`There are ${left} more: call again with cursor ${cursor}`];
+  const more = cursor === undefined ? [] : [`For more, call again with cursor ${cursor}`];
   const head = `${amount(runs.length, "run")}, the newest first${cursor === undefined ? "" : `, and ${left} more`}:`;
   return [head, ...fenceIfForeign(runs.map(runLine)), ...omitted, ...more].join("\n");
 }

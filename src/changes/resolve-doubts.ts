@@ -149,8 +149,10 @@ function withoutEffects(done: Done, undo: Done): Done {
   for (const one of undo.options) if (one.did === "created") again.set(placeOf(one.targeting, one.left.name), one._id);
   const undone = new Map([...undo.targetings, ...undo.options].map((one) => [one._id, one]));
   const isGone = (_id: string): boolean => undone.get(_id)?.did === "deleted";
-  const gone = new Set(
-    undo.options.map((one) => (one.did === "deleted" ? placeOf(one.targeting, one.before?.name ?? "") : "")),
+  const deleted = new Set(
+    undo.options.flatMap((one) =>
+      one.did === "deleted" && one.before !== undefined ? [placeOf(one.targeting, one.before.name)] : [],
+    ),
   );
   const newIds = new Map<string, string>();
   const targetings = done.targetings.filter((one) => {
@@ -177,7 +179,7 @@ function withoutEffects(done: Done, undo: Done): Done {
     const { before } = one;
     return [{ ...one, targeting, before: before && { ...before, parent: groupOf(before.parent) } }];
   });
-  const withoutId = done.withoutId?.filter((one) => !gone.has(placeOf(one.targeting, one.left.name)));
+  const withoutId = done.withoutId?.filter((one) => !deleted.has(placeOf(one.targeting, one.left.name)));
   return { ...done, targetings, options, ...defined({ withoutId }) };
 }
 

@@ -7,7 +7,7 @@ import { HEADINGS, type Header, headingOf, NONE, plainHeading, type ValidColumns
 import { composedHangul, damageIn } from "./damage.ts";
 import { DelimitedReader, QuoteFault, type SheetRecord } from "./delimited.ts";
 import { checkContent } from "./foreign-content.ts";
-import { checkOneTable, columnCount, headerReader, isWhole, listed, similarHeading } from "./headers.ts";
+import { checkOneTable, columnCount, headerReader, isWhole, listed } from "./headers.ts";
 import {
   DELIMITERS,
   type Delimiter,
@@ -17,6 +17,7 @@ import {
   type SheetForm,
   type SheetSeen,
 } from "./input-file.ts";
+import { similarHeading } from "./likely-mapping.ts";
 import { DecimalSigns } from "./numbers.ts";
 import {
   isArchive,

@@ -1,5 +1,4 @@
 import { FileError } from "../platform/files.ts";
-import { nearestWord } from "../platform/near-words.ts";
 import {
   type ColumnsArgument,
   HEADINGS,
@@ -11,6 +10,7 @@ import {
   type ValidColumns,
   withoutNumber,
 } from "./columns.ts";
+import { likelyMapping } from "./likely-mapping.ts";
 
 /**
  * Headings of product lists that may mean the names of options. Those in PRODUCTS count only if the sheet also has
@@ -443,52 +443,6 @@ function headingsFor(required: ValidColumns["required"]): string {
 
 const SHOWN_HEADINGS = 12;
 const LONGEST_HEADING = 60;
-
-function likelyMapping(
-  header: Header,
-  shown: readonly string[],
-  { required, columns }: Pick<ValidColumns, "required" | "columns">,
-): Readonly<Record<string, string>> | undefined {
-  const likely: Record<string, string> = {};
-  const free = new Set(header.ignored.filter((heading) => shown.includes(heading)));
-  for (const group of required) {
-    if (group.some((column) => header.at(column) >= 0)) continue;
-    // A file more often has names than IDs of this service, so a heading for the name is searched first.
-    for (const column of group.toSorted((one, other) => Number(one === "_id") - Number(other === "_id"))) {
-      const found = similarHeading([...free], column);
-      if (found === undefined) continue;
-      likely[column] = found;
-      free.delete(found);
-      break;
-    }
-    const [only, ...others] = [...free];
-    const isOpen = !group.some((column) => column in likely);
-    if (isOpen && only !== undefined && others.length === 0 && group[0] !== undefined) {
-      likely[group[0]] = only;
-      free.delete(only);
-    }
-  }
-  if (Object.keys(likely).length === 0) return undefined;
-  // The columns below are optional. Similar headings are suggested for them as well, because their values would
-  // otherwise be ignored.
-  const isWithoutIds = header.at("contexts") < 0 && header.at("contextId") < 0;
-  for (const column of [...(isWithoutIds ? ["contexts", "contextId"] : []), "parentName", "action", "op"]) {
-    const isFree = columns.includes(column) && header.at(column) < 0 && !(column in likely);
-    const found = isFree && !("contexts" in likely && column === "contextId") && similarHeading([...free], column);
-    if (typeof found !== "string") continue;
-    likely[column] = found;
-    free.delete(found);
-  }
-  return likely;
-}
-
-export function similarHeading(headings: readonly string[], column: string): string | undefined {
-  const known = [column, ...(HEADINGS[column] ?? [])].map(plainHeading).filter((one) => one.length > 1);
-  return headings.find((heading) => {
-    const plain = plainHeading(heading);
-    return nearestWord(plain, known) !== undefined || known.some((one) => one !== "id" && plain.includes(one));
-  });
-}
 
 function turnedWords(mapped: readonly (readonly [string, string])[]): string {
   const turned = Object.fromEntries(mapped.map(([heading, column]) => [column, heading]));

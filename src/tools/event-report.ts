@@ -36,6 +36,7 @@ import {
 import { verdictOf, withUncorrected } from "../events/run/verdicts.ts";
 import { nearestName, remembering } from "../events/spelling.ts";
 import { validateEvent } from "../events/validate.ts";
+import { defined } from "../platform/by-key.ts";
 import { isJsonObject } from "../platform/json.ts";
 import { thousands } from "../platform/text.ts";
 import type { Run } from "../runs/kind.ts";
@@ -276,14 +277,22 @@ function sendingStep({ sent, failed, uncertain, mayCorrect }: Sending): string {
 }
 
 /** Returns what the report of a run of events, or of a stored dry run, has in addition to other reports. */
-export function eventReportExtras({ header, state, status }: EventRun, context: ToolContext): Partial<ReportedRun> {
-  const { runId, call } = header;
+export function eventReportExtras(run: EventRun, context: ToolContext): Partial<ReportedRun> {
+  const { header, state, status } = run;
   const orders = orderNotes(overtakenIn(state, header.dryRun ? "pending" : "succeeded"), status());
   const verdicts = state.verdicts().map((group) => verdictRow(group, state.objects));
-  const notes = [...orders, ...basisNotes(verdicts)];
-  if (!header.dryRun) return { notes, verdicts };
+  return {
+    notes: [...orders, ...basisNotes(verdicts)],
+    verdicts,
+    ...defined({ nextSteps: dryRunSteps(run, context) }),
+  };
+}
+
+/** Returns the next steps of a stored dry run of events. Undefined for other runs. */
+function dryRunSteps({ header, state }: EventRun, context: ToolContext): readonly string[] | undefined {
+  const { runId, call } = header;
   const about = { runId, tool: call.tool, file: call.input.events.file, autocorrects: autocorrects(call) };
-  return { notes, verdicts, nextSteps: dryRunOfEventsSteps(about, state, context) };
+  return header.dryRun ? dryRunOfEventsSteps(about, state, context) : undefined;
 }
 
 /** Throws a ToolError if a run is a dry run of events. `cannot`: the clause of the message that says what follows. */
@@ -326,7 +335,6 @@ export async function eventRunReport(
   const { tool, input } = header.call;
   const hasRejects = input.events.file !== undefined && status() !== "running" && state.counts().failed > 0;
   const unknownIsFinal = !resendsUnknown(header.call, state);
-  const dryRun = header.dryRun ? eventReportExtras(run, context) : {};
   return eventReport({
     environment: context.environment,
     tool,
@@ -335,7 +343,7 @@ export async function eventRunReport(
     status: status(),
     state,
     overtaken,
-    nextSteps: [...nextSteps, ...(dryRun.nextSteps ?? [])],
+    nextSteps: [...nextSteps, ...(dryRunSteps(run, context) ?? [])],
     notes,
     hasRejects,
     autocorrects: autocorrects(header.call),

@@ -238,5 +238,7 @@ test("a row without a name that differs from the option above says to which opti
   const rows = ["Rest,,yes,", "Other,,yes,", "Rain,Rest,,R-1", ",Other,,O-1"].join("\n");
   const made = await given("bulk_add_options", "blank.csv", `Option,Group,Is Group,Context ID\n${rows}\n`);
   expect(made.text).toContain('line 5: an earlier row about "Rain" (line 4) differs in parentName.');
-  expect(made.text).toContain("A row without a name belongs to the option above: if it is another one, give its name.");
+  expect(made.text).toContain(
+    "A row without a name belongs to the option above: if it means another option, give its name.",
+  );
 });

@@ -55,11 +55,7 @@ async function placeAll(
   const { targetingId, onExisting = "fail" } = input;
   const candidates = await planRowsWithIds(plan, input, drafts.candidates(), context);
   const placed = await assignToGroups(plan, input, { candidates, subOptionNames: drafts.subOptionNames }, context);
-  const names = onExisting === "fail" ? undefined : await placesOf(targetingId, context);
-  const existing =
-    onExisting === "fail" || names === undefined
-      ? undefined
-      : { targetingId, onExisting, names, alike: new Map([...names.keys()].map((name) => [folded(name), name])) };
+  const existing = onExisting === "fail" ? undefined : await existingOptions(targetingId, onExisting, context);
   const further = placed.values();
   let next = further.next();
   for (const plain of drafts.plain()) {
@@ -153,6 +149,15 @@ interface Existing {
 }
 
 type Place = Pick<OptionRecord, "_id" | "parent">;
+
+async function existingOptions(
+  targetingId: string,
+  onExisting: Existing["onExisting"],
+  context: PlanningContext,
+): Promise<Existing> {
+  const names = await placesOf(targetingId, context);
+  return { targetingId, onExisting, names, alike: new Map([...names.keys()].map((name) => [folded(name), name])) };
+}
 
 async function placesOf(targetingId: string, { api, signal }: PlanningContext): Promise<ReadonlyMap<string, Place>> {
   const places = new Map<string, Place>();
