@@ -219,6 +219,7 @@ async function bringToRest<Call extends ToolCall, Entry, State extends RunView<E
     ifHeld((lease) => lease.release()),
     ifHeld(async () => held.isLeft && store.left?.leave(header.runId)),
   ];
+  let known: unknown;
   for (const step of steps) {
     try {
       await step();
@@ -226,13 +227,16 @@ async function bringToRest<Call extends ToolCall, Entry, State extends RunView<E
       if (isLost(held)) break;
       // The record stays as it is. The first process that reaches the store again continues the run.
       if (thrown instanceof StoreUnavailableError && held.journal !== undefined) held.isLeft = true;
-      if (held.isLeft) continue;
+      // A journal that has lost entries throws the same error again when it is closed.
+      if (held.isLeft || thrown === known) continue;
       const error = messageOf(thrown);
       const reason = kind.reasonOf?.(thrown) ?? ownReason("STOPPED_BY_ERROR", { error });
       const stop = kind.stop({ cause: "interrupted", reason }, clock.now());
       state.apply(stop);
-      // Other processes cannot see from the journal that entries were lost. This entry shows that the run has stopped.
-      if (thrown instanceof LostEntriesError) held.journal?.append(kind.line(stop));
+      // Other processes cannot see from the journal that entries were lost, so this entry gives the reason. Without it,
+      // they still see that the run is interrupted.
+      if (thrown instanceof LostEntriesError) await held.journal?.appendLate(kind.line(stop)).catch(() => undefined);
+      known = thrown;
     }
     held.isKept();
   }

@@ -56,7 +56,7 @@ export interface RunJournal {
   /**
    * Writes the journal entry of the next request to disk, and renews the lease of the run and that of the write lock.
    * Returns clock readings from before the renewal. The request may be sent only within `SEND_WINDOW_MS` of these
-   * readings.
+   * readings. Throws a LostEntriesError each time once the store has lost entries, as `flush` and `close` do.
    */
   intend(turn: Turn): Promise<Intent>;
   /**
@@ -64,7 +64,10 @@ export interface RunJournal {
    * answered before the write ends.
    */
   write(): Promise<void>;
-  /** Appends an entry about a request that was sent too late. The process that has taken over the run reads it. */
+  /**
+   * Appends an entry although the lease or earlier entries were lost. The process that executes the run next reads it.
+   * The entry stands behind the last one in the store, and does not count as progress of the run.
+   */
   appendLate(line: Line): Promise<void>;
   /** Writes the added entries if the lease is still held, and closes the journal. */
   close(): Promise<void>;

@@ -378,14 +378,13 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease, wasL
   let seq = BigInt(found?.seq ?? "0");
   let waiting: Buffer[] = [];
   let turns: Promise<unknown> = Promise.resolve();
+  // Once entries are lost, every later append throws this, so that no caller can go on by ignoring the first error.
   let lost = (lease.isTakenOver || wasLeft) && found?.behind === true ? behind(runId, "may have lost") : undefined;
 
   /** Appends the waiting entries and renews the leases in one commit. Returns whether a stop was requested before. */
   const append = async (turn: StoredLease | undefined): Promise<boolean | undefined> => {
     lease.lost.throwIfAborted();
-    const before = lost;
-    lost = undefined;
-    if (before !== undefined) throw before;
+    if (lost !== undefined) throw lost;
     const taken = waiting.length;
     if (taken === 0 && turn === undefined) {
       await lease.check();
@@ -397,10 +396,8 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease, wasL
     if (row?.result === "run lost") throw lease.lose();
     if (row?.result === "turn lost" && turn !== undefined) throw turn.lose();
     if (row?.result !== "ok") {
-      // Entries that could not be written are dropped. Later ones follow the last one in the database.
-      waiting = [];
-      seq = BigInt(row?.seq_now ?? seq);
-      throw behind(runId, "has lost");
+      lost = behind(runId, "has lost");
+      throw lost;
     }
     lease.noteRenewed();
     turn?.noteRenewed();
@@ -418,11 +415,8 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease, wasL
   return {
     append: (line) => void waiting.push(Buffer.concat(lineBytes(line))),
     async write() {
-      const note = (thrown: unknown): void => {
-        if (thrown instanceof LostEntriesError) lost = thrown;
-      };
       // The write goes on when the call is answered. Otherwise a later write would repeat it with other entries.
-      const written = beyondCall(() => (waiting.length === 0 ? turns : inTurn().catch(note)));
+      const written = beyondCall(() => (waiting.length === 0 ? turns : inTurn().catch(() => undefined)));
       await inCallTime(written, of.clock);
     },
     flush: async () => void (await inTurn()),
@@ -442,7 +436,7 @@ async function openStoredJournal(of: LeasesOf, runId: string, given: Lease, wasL
     async appendLate(line) {
       await of.database.rows(
         `with at as (update targeting_mcp.run set late = late + 1, changes = changes + 1 where id = $1 returning seq, late)
-         insert into targeting_mcp.entry (run, seq, late, epoch, body) select $1, seq, late, $2, $3 from at`,
+         insert into targeting_mcp.entry (run, seq, late, epoch, body) select $1, seq - 1, late, $2, $3 from at`,
         [runId, lease.epoch, Buffer.concat(lineBytes(line))],
       );
     },

@@ -100,8 +100,10 @@ test("entries that a store has lost are noticed by the next flush, whoever had t
   added("two");
   await journal.write();
   await expect(journal.flush()).rejects.toThrow(LostEntriesError);
-  added("stopped");
-  await journal.close();
+  // Nothing may be sent any more, even if the first error was ignored.
+  await expect(journal.intend(lease)).rejects.toThrow(LostEntriesError);
+  await journal.appendLate(['{"t":"stopped"}']);
+  await expect(journal.close()).rejects.toThrow(LostEntriesError);
   const lines: string[] = [];
   for await (const line of (await runs.read(runId))?.entries ?? []) lines.push(line);
   expect(lines).toEqual(['{"t":"stopped"}']);
