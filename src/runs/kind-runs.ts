@@ -233,7 +233,10 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return (this.kind.mayGoOn?.(run) ?? true) ? this.resume(runId) : undefined;
   }
 
-  /** Continues a run whose process has ended. Undefined if another process was faster. Throws a RunStoreError. */
+  /**
+   * Continues a run whose process has ended. Undefined if another process was faster, or if the run is not `running` any
+   * more. Throws a RunStoreError.
+   */
   async claim(stored: StoredRun): Promise<Run<Call, State> | undefined> {
     const { store, clock } = this.#context;
     const left = understood(this.kind, stored);
@@ -245,7 +248,11 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       this.kind.takenOver?.();
       await clock.sleep(READ_LATER_MS);
     }
-    return this.#resume(lease, () => this.#kept.readLeft(left));
+    // Between the search for orphaned runs and here, another process may have brought the run to rest.
+    const record = await releaseOnError(lease, () => store.record(left.header.runId));
+    if (record?.status === "running") return this.#resume(lease, () => this.#kept.readLeft({ ...left, record }));
+    await lease.release();
+    return undefined;
   }
 
   drivenLike(fingerprint: string): Run<Call, State> | undefined {

@@ -5,6 +5,7 @@ import type { RunExecution, RunKind, RunView } from "../../src/runs/kind.ts";
 import { KindRuns } from "../../src/runs/kind-runs.ts";
 import type { Counts, Standing, StopCause } from "../../src/runs/outcome.ts";
 import { Runs } from "../../src/runs/registry.ts";
+import { moveRun } from "../../src/runs/store.ts";
 import { ulidSource } from "../../src/spec/names-and-contexts.ts";
 import { virtualClock } from "../events/virtual-clock.ts";
 import { memoryRunStore } from "../support/memory-store.ts";
@@ -155,6 +156,30 @@ test("a run that is cancelled before it was started cannot be started, nor one t
   expect(await there.withdraw(wanted.runId)).toBeUndefined();
   expect((await there.find(wanted.runId))?.status()).toBe("succeeded");
 });
+
+test.each(["interrupted", "cancelled", "finished"] as const)(
+  "a run that is %s while another process takes it up is not continued",
+  async (status) => {
+    const memory = memoryRunStore();
+    const { kind } = counting("count");
+    const { runId } = await new KindRuns(kind, { ...world, store: memory }).keep({ tool: "count", to: 3 }, "me");
+    await startRun(memory, runId);
+    const released: string[] = [];
+    const store = {
+      ...memory,
+      lease: async (of: string) => {
+        // The process that executes the run stores its end and releases the lease, just before this process takes it.
+        await moveRun(memory, of, () => ({ status }));
+        const lease = await memory.lease(of);
+        return lease && { ...lease, release: async () => void released.push(of) };
+      },
+    };
+    const other = new Runs({ ...world, store }, [new KindRuns(kind, { ...world, store })]);
+    expect(await other.claim(runId)).toBeUndefined();
+    expect(released).toEqual([runId]);
+    expect((await memory.record(runId))?.status).toBe(status);
+  },
+);
 
 test("the runs of a process that ended are all taken over before the first of them is read", async () => {
   const memory = memoryRunStore();
