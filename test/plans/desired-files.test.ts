@@ -146,6 +146,20 @@ test("contextsFile: one Context ID a line, beside the file", async () => {
   ]);
 });
 
+test("contextsFile: a Context ID that a spreadsheet may have damaged is kept to be looked up, with its line", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "desired-"));
+  writeFileSync(join(folder, "ids.csv"), "article-1\n1.23E+15\n");
+  const { desired, problems } = await read("csv", "name,contextsFile\nOne,ids.csv\n", folder);
+  expect(problems).toEqual([]);
+  const place = ' (line 2 of "ids.csv")';
+  expect(desired.suspects).toEqual([{ line: 2, column: 5, text: "1.23E+15", field: "contexts", place }]);
+  // Another problem prevents the plan, so that the text is not looked up but reported.
+  const both = await read("csv", "name,contextsFile\nOne,ids.csv\nOne,\n", folder);
+  expect(both.problems.map(({ message }) => message)).toContainEqual(
+    expect.stringMatching(/^"1\.23E\+15" in contexts \(line 2 of "ids\.csv"\) was turned into scientific notation/),
+  );
+});
+
 /** Returns a folder with the files `a.txt` (a1, a2) and `b.txt` (b1). */
 function folderOfLists(): string {
   const folder = mkdtempSync(join(tmpdir(), "desired-"));

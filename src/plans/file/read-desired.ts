@@ -108,8 +108,8 @@ export async function readDesired(source: DesiredSource): Promise<ReadDesired> {
   if (bytes.length > LARGE_BYTES) keepHeapSmall();
   try {
     const drafts: Drafts = { options: [], files: [], problems: new Problems() };
-    const { targeting, suspects, hasActions, file, columns } = await readRows(source, format, drafts);
-    await readContextsFiles({ folder, maxLineBytes }, drafts);
+    const { targeting, suspects: inRows, hasActions, file, columns } = await readRows(source, format, drafts);
+    const suspects = [...inRows, ...(await readContextsFiles({ folder, maxLineBytes }, drafts))];
     checkRows(drafts.options, drafts.problems);
     // Texts that look damaged are checked against the service when the plan is made. Other problems prevent the plan,
     // so these texts are reported now.
@@ -271,13 +271,13 @@ function addRepeated(first: Spot, spot: Spot, words: string, problems: Problems)
   );
 }
 
-export function addSuspect({ text, field, ...spot }: Suspect, problems: Problems): void {
+export function addSuspect({ text, field, place = "", ...spot }: Suspect, problems: Problems): void {
   const damage = damageIn(text);
   if (damage === undefined) return;
   const { message, remedy } = damageWords(damage);
   problems.add(
     spot,
-    `${quoted(text.trim() === NO_VALUE ? "" : text)} in ${field} ${message}; neither the service nor the base has it`,
+    `${quoted(text.trim() === NO_VALUE ? "" : text)} in ${field}${place} ${message}; neither the service nor the base has it`,
     remedy,
   );
 }
@@ -288,22 +288,29 @@ interface BesideFile {
   readonly maxLineBytes: number | undefined;
 }
 
-/** Reads the files of Context IDs that rows name. Each line of these files is a Context ID. */
-async function readContextsFiles(beside: BesideFile, drafts: Drafts): Promise<void> {
+/**
+ * Reads the files of Context IDs that rows name. Each line of these files is a Context ID. Returns those that look
+ * damaged.
+ */
+async function readContextsFiles(beside: BesideFile, drafts: Drafts): Promise<readonly Suspect[]> {
   const { files, options, problems } = drafts;
+  const suspects: Suspect[] = [];
   const read = new Map<string, readonly ListedContextId[]>();
   for (const file of files) {
     const listed = read.get(file.path) ?? (await listAt(beside, file, problems));
     if (listed === undefined) continue;
     read.set(file.path, listed);
     const ids = new Set<string>();
-    for (const { line, id } of listed) {
-      addContextId(ids, id, file.spot, problems, ` (line ${line} of ${quoted(file.path)})`);
+    for (const { line, id, isText } of listed) {
+      const place = ` (line ${line} of ${quoted(file.path)})`;
+      addContextId(ids, id, file.spot, problems, place);
+      if (damageIn(id, isText) !== undefined) suspects.push({ ...file.spot, text: id, field: "contexts", place });
     }
     const option = options[file.row];
     if (option?.contexts === undefined) continue;
     options[file.row] = { ...option, contexts: joinedWishes(option.contexts, wishFor([...ids], file.action)) };
   }
+  return suspects;
 }
 
 async function listAt(
