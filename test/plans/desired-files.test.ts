@@ -223,6 +223,7 @@ test.each([
     "name,contextsFile,op\nOne,a.txt,Drop\n",
     { line: 2, column: 11, message: /Context Action "Drop" is not known/ },
   ],
+  ["csv", "name,contextsFile,op\nOne,,Drop\n", { line: 2, column: 6, message: /Context Action "Drop" is not known/ }],
   ["ndjson", '{"name":"One","contextsFile":"a.txt","op":"drop"}', { line: 1, column: 38, message: /op "drop" is not/ }],
 ] as const)("contextsFile with an unknown action is a problem: %s", async (format, text, { message, ...spot }) => {
   const { problems } = await read(format, text, folderOfLists());

@@ -306,6 +306,7 @@ class Rows {
   #contexts(at: (column: string) => Cell | undefined): SheetContexts | undefined {
     const { problems } = this.#drafts;
     const [cell, second] = [...CONTEXT_FIELDS, "contextId"].flatMap((field) => at(field) ?? []);
+    const action = this.#contextAction(at("op"));
     if (cell === undefined) return undefined;
     const spot = spotOf(cell);
     if (second !== undefined) {
@@ -317,7 +318,6 @@ class Rows {
       );
       return { spot };
     }
-    const action = this.#contextAction(at("op"));
     if (at("contextsFile") !== undefined) {
       return { wish: wishFor([], action), spot, file: { path: cell.text, spot, action } };
     }
