@@ -140,7 +140,7 @@ function issuerSteps({ settings, address, key, log, now }: PageParts & Required<
       if (error instanceof its.TooManyLogins) throw new RefusedRequest(503, error.message, { "Retry-After": "60" });
       const message =
         error instanceof IssuerUnreachable
-          ? "The authorization server does not answer. Try again in a moment."
+          ? "The authorization server cannot be used now; the log of this server has the reason. Try again in a moment."
           : "A request to the authorization server failed. The log of this server has the reason.";
       throw new RefusedRequest(502, message);
     }

@@ -14,10 +14,13 @@ const PAUSE_WITHOUT_MS = 5000;
 const TIMEOUT_MS = 5000;
 const LARGEST_ANSWER = 1_048_576;
 
-/** Thrown if the authorization server cannot be reached. Tokens can then be neither accepted nor refused. */
+/**
+ * Thrown if the authorization server cannot be reached, or its answers cannot be used (the log says which). Tokens can
+ * then be neither accepted nor refused.
+ */
 export class IssuerUnreachable extends Error {
   constructor(cause: unknown) {
-    super("the authorization server does not answer; try again in a moment", { cause });
+    super("the authorization server cannot be used now; try again in a moment", { cause });
   }
 }
 
