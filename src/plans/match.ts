@@ -208,8 +208,8 @@ function planned(plan: StatePlan, there: ServiceTargeting): readonly Difference[
  * Checks whether everything that a plan changes, deletes or refers to is as it was when the plan was made. `stale`: the
  * differences because of which nothing may be sent. `at`: the index of the item, or -1 for the targeting.
  */
-export function lookAgain({ items, targeting }: StatePlan, there: ServiceTargeting | undefined) {
-  const look = new Look(items, serviceOf(there));
+export function lookAgain({ items, targeting, adopted }: StatePlan, there: ServiceTargeting | undefined) {
+  const look = new Look(items, serviceOf(there), new Set(adopted.map(({ _id }) => _id)));
   const alreadyDone = new Set<number>();
   if (there !== undefined) look.targeting(targeting, there);
   for (const [index, item] of items.entries()) {
@@ -228,10 +228,13 @@ class Look {
   readonly #service: Service;
   /** The options that the plan changes or deletes. Their names may become free for other options of the plan. */
   readonly #own: ReadonlySet<string>;
+  /** The options that the plan found by their names. */
+  readonly #foundByName: ReadonlySet<string>;
 
-  constructor(items: StatePlan["items"], service: Service) {
+  constructor(items: StatePlan["items"], service: Service, foundByName: ReadonlySet<string>) {
     this.#items = items;
     this.#service = service;
+    this.#foundByName = foundByName;
     this.#own = new Set(items.flatMap((item) => (item.kind === "create" ? [] : [item._id])));
   }
 
@@ -277,6 +280,11 @@ class Look {
     const there = this.#service.byId.get(_id);
     if (there === undefined) {
       this.#tell({ _id, name: seen.name }, "deleted");
+      return false;
+    }
+    // An option that was found by its name is another one if it now has a different name.
+    if (name === undefined && this.#foundByName.has(_id) && there.name !== seen.name) {
+      this.#tell({ _id, name: seen.name }, "name", seen.name, there.name);
       return false;
     }
     let open = 0;

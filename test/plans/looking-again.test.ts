@@ -73,6 +73,15 @@ test("a plan is stale where a field that it writes has changed, and only there",
   expect(lookAgain(made, done)).toEqual({ stale: [], alreadyDone: new Set([0, 1, 2, 3]) });
 });
 
+test("a plan that found an option by its name is stale if that option now has another name", async () => {
+  const state = there(option("A", { contexts: ["a"] }), option("B", { contexts: ["b"] }));
+  const made = await plan(`  - {name: Option A, contexts: [x]}\n  - {_id: ${idOf("B")}, contexts: [x]}\n`, state);
+  const renamed = there(...state.options.map((one) => ({ ...one, name: `${one.name} new` })));
+  expect(differencesByItem(made, renamed)).toEqual([
+    [idOf("A"), { _id: idOf("A"), name: "Option A", field: "name", planned: "Option A", service: "Option A new" }],
+  ]);
+});
+
 test("a deletion is stale where anything of the option has changed", async () => {
   const state = there(option("A", { contexts: ["a"] }));
   const made = await plan("  []\n", state, { base: baseAt(state), prune: true });
