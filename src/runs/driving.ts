@@ -134,7 +134,7 @@ export function executeRun<Call extends ToolCall, Entry, State extends RunView<E
     },
     stop: (why) => {
       held.stopRequests.stop(why);
-      return !isLost(held);
+      return !isTakenOver();
     },
   };
 }
@@ -207,7 +207,7 @@ async function bringToRest<Call extends ToolCall, Entry, State extends RunView<E
   const steps = [
     () => carryOut(kind, context, parts, held),
     async () => held.journal?.close(),
-    () => held.stopRequests.end(),
+    async () => held.stopRequests.end(),
     ifHeld(async () => held.isLeft || kind.finish?.(held.files)),
     ifHeld((lease) => lease.check(RECENT_MS)),
     ifHeld(async () => {
@@ -216,6 +216,8 @@ async function bringToRest<Call extends ToolCall, Entry, State extends RunView<E
       const rest = summaryAtRest(kind, header, state);
       if (!held.isLeft) await moved(store, header.runId, held, { status: statusAtRest(state), rest });
     }),
+    // The process that continues the run handles the requests to stop it.
+    async () => held.isLeft || held.stopRequests.forget(),
     ifHeld((lease) => lease.release()),
     ifHeld(async () => held.isLeft && store.left?.leave(header.runId)),
   ];
@@ -269,7 +271,7 @@ async function handOver<Call extends ToolCall, Entry, State extends RunView<Entr
   at: number,
 ): Promise<void> {
   await journal?.close().catch(() => undefined);
-  await stopRequests.end();
+  stopRequests.end();
   const entry = kind.lateEntry?.(state, at);
   // If this entry is lost, the process that has taken over the run reads from the service what was applied.
   if (entry !== undefined) await journal?.appendLate(kind.line(entry)).catch(() => undefined);
@@ -315,7 +317,8 @@ function stopRequestsOf(
   const controller = new AbortController();
   let cause: "cancelled" | "interrupted" = "interrupted";
   const stop = (why: "cancelled" | "interrupted"): void => {
-    cause = why;
+    // A process that is stopped keeps the request to cancel that it has confirmed.
+    if (cause !== "cancelled") cause = why;
     controller.abort(new DOMException(`the run was ${why}`, "AbortError"));
   };
   const isAsked = async (): Promise<boolean> => (await stops.asked(runId)).length > 0;
@@ -340,10 +343,11 @@ function stopRequestsOf(
     cause: () => cause,
     stop,
     mayLeave,
-    async end(): Promise<void> {
+    end(): void {
       clearInterval(timer);
       notWatched?.();
-      // After a takeover, the other process handles the requests to stop.
+    },
+    async forget(): Promise<void> {
       if (await isTakenFrom(lease())) return;
       await stops.forget(runId, await stops.asked(runId));
     },

@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import { undefinedIf } from "../platform/files.ts";
 import { type ByteSource, unchanged } from "../platform/held-folder.ts";
 import { type ExecutedRun, type ExecutionParts, executeRun } from "./driving.ts";
 import { type LoadedRun, LoadedRuns } from "./kept-runs.ts";
@@ -16,6 +17,7 @@ import {
   RunStoreError,
   type RunSummary,
   type StoredRun,
+  StoreUnavailableError,
   undefinedIfNothingStored,
   undefinedIfUnreadable,
 } from "./store.ts";
@@ -291,7 +293,12 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   /** Cancels a run in any process. After that, only requests already announced in the journal are sent. */
   async cancel(runId: string): Promise<Run<Call, State> | undefined> {
     const driven = this.#driven.get(runId);
-    if (driven?.stop("cancelled")) return driven;
+    if (driven?.stop("cancelled")) {
+      const { left, stops } = this.#context.store;
+      // Stored for a process that takes over the run. Without the store, this process still stops the run.
+      if (left !== undefined) await undefinedIf((thrown) => thrown instanceof StoreUnavailableError, stops.ask(runId));
+      return driven;
+    }
     await this.#kept.cancel(runId);
     return this.find(runId);
   }
