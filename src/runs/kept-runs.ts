@@ -28,7 +28,7 @@ import {
   transition,
   undefinedIfUnreadable,
 } from "./store.ts";
-import { type Lease, releaseOnError } from "./turn.ts";
+import type { Lease } from "./turn.ts";
 
 const WITHDRAWN: Ending = { cause: "cancelled", reason: ownReason("WITHDRAWN") };
 const CANCELLED: Ending = { cause: "cancelled", reason: ownReason("CANCELLED") };
@@ -105,27 +105,23 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     return read && { header, record, ...read };
   }
 
-  /** Takes the lease, unless `held` is given, and marks the run as running. Undefined if it was started or ended. */
-  async leaseToStart(runId: string, held?: Lease): Promise<HeldRecord | undefined> {
+  /** Takes the lease of a run once the process that plans it releases it. Undefined if the run was started or ended. */
+  async leaseToStart(runId: string): Promise<Lease | undefined> {
     const { store, clock } = this.#of;
-    const startBy = (lease: Lease) =>
-      moveRun(store, runId, ({ status }) => (isUnstarted(status) ? { status: "running" } : undefined), { lease });
-    if (held !== undefined) {
-      const record = await startBy(held);
-      return record && { lease: held, record };
-    }
     for (;;) {
       const lease = await store.lease(runId);
-      if (lease !== undefined) {
-        const record = await releaseOnError(lease, () => startBy(lease));
-        if (record !== undefined) return { lease, record };
-        await lease.release();
-        return undefined;
-      }
+      if (lease !== undefined) return lease;
       const record = await store.record(runId);
       if (record === undefined || !isUnstarted(record.status)) return undefined;
       await clock.sleep(LOOK_AGAIN_MS);
     }
+  }
+
+  /** Marks a run as running. Undefined if it was started or ended before. */
+  async markStarted(runId: string, lease: Lease): Promise<HeldRecord | undefined> {
+    const start = ({ status }: RunRecord) => (isUnstarted(status) ? { status: "running" as const } : undefined);
+    const record = await moveRun(this.#of.store, runId, start, { lease });
+    return record && { lease, record };
   }
 
   /** Ends a run that is not started, so that no process can start it any more. Returns false if that is impossible. */

@@ -3,7 +3,7 @@ import { undefinedIf } from "../platform/files.ts";
 import { type ByteSource, unchanged } from "../platform/held-folder.ts";
 import { type ExecutedRun, type ExecutionParts, executeRun } from "./driving.ts";
 import { type LoadedRun, LoadedRuns } from "./kept-runs.ts";
-import type { Ending, Run, RunKind, RunsContext, RunView, ToolCall } from "./kind.ts";
+import type { Ending, Run, RunExecution, RunKind, RunsContext, RunView, ToolCall } from "./kind.ts";
 import { ExecutionRefusedError, type Refusal, understood } from "./kind.ts";
 import {
   CREATED,
@@ -105,16 +105,21 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     { meanwhile, lease }: { readonly meanwhile?: State | undefined; readonly lease?: Lease | undefined } = {},
   ): Promise<Run<Call, State> | undefined> {
     const { runId } = header;
-    if (this.#starting.has(runId)) return undefined;
-    const starting = this.checkExecutable(header).then(async () => {
-      const held = await this.#kept.leaseToStart(runId, lease);
-      if (held === undefined) return undefined;
-      const state = this.kind.newState();
-      const open = async () => held;
-      return this.#drive({ header, state, meanwhile, open, carryOut: (run) => this.kind.start(run, given) });
-    });
+    await this.checkExecutable(header);
+    const held = lease ?? (await this.#kept.leaseToStart(runId));
+    if (held === undefined) return undefined;
+    const state = this.kind.newState();
+    const carryOut = (run: RunExecution<Call, Entry, State>) => this.kind.start(run, given);
+    const starting = this.#kept
+      .markStarted(runId, held)
+      .then((found) => found && this.#drive({ header, state, meanwhile, open: async () => found, carryOut }))
+      .finally(() => this.#starting.delete(runId));
+    // `find` waits for this. So it begins only now: the process that plans the run may be this one, and need `find`.
     this.#starting.set(runId, starting);
-    return starting.finally(() => this.#starting.delete(runId));
+    if (lease !== undefined) return starting;
+    const run = await releaseOnError(held, () => starting);
+    if (run === undefined) await held.release();
+    return run;
   }
 
   /** Stores and starts a run. Its journal begins with `first`. If the run cannot be stored, it ends with that error. */
@@ -429,6 +434,6 @@ export function onceDone<T>(work: () => Promise<T>): () => Promise<T> {
 async function leaseToResume(store: Pick<RunStore, "stops" | "lease">, runId: string): Promise<Lease | undefined> {
   const asked = await store.stops.asked(runId);
   const lease = await store.lease(runId);
-  if (lease !== undefined) await store.stops.forget(runId, asked);
+  if (lease !== undefined) await releaseOnError(lease, () => store.stops.forget(runId, asked));
   return lease;
 }
