@@ -276,9 +276,9 @@ export class Changes {
         const record = await this.#context.store.record(runId);
         return record === undefined || isUnstarted(record.status) ? undefined : this.runs.lookAt(runId);
       },
-      giveUp: (thrown) => this.#giveUp(header, thrown, isForKeeping),
-      // If the withdrawal cannot be stored, the run stays stored as not started.
-      withdraw: () => undefinedIfUnreadable(this.runs.withdraw(runId)),
+      // If the end cannot be stored, the run stays stored as not started.
+      giveUp: (thrown) => this.#giveUp(header, thrown, isForKeeping).catch(() => undefined),
+      withdraw: () => this.runs.withdraw(runId).catch(() => undefined),
       // A started run releases its lease itself. A lease that cannot be released expires.
       over: async () => (isStarted ? undefined : lease.release().catch(() => undefined)),
     });

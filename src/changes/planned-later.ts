@@ -75,7 +75,9 @@ export function preparingRun(header: RunHeader<WriteCall>, planning: Planning, t
     },
     stop(cause) {
       if (started !== undefined) return started.stop(cause);
-      stoppedBy = cause;
+      // The planning is over, so it does not end the run any more.
+      if (status !== "running") return false;
+      if (stoppedBy !== "cancelled") stoppedBy = cause;
       planning.stop();
       return true;
     },

@@ -148,9 +148,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
   async cancel(runId: string): Promise<void> {
     const stored = await this.stored(runId);
     if (stored === undefined) return;
-    if (isUnstarted(stored.record.status) && this.#kind.isPlannedFirst) {
-      if (!(await this.#of.store.isDriven(runId)) || (await this.withdraw(runId))) return;
-    }
+    if (isUnstarted(stored.record.status) && (await this.withdraw(runId))) return;
     const { store } = this.#of;
     let free = await store.lease(runId);
     if (free === undefined) {

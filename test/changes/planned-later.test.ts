@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
+import type { ChangeRun } from "../../src/changes/change-run.ts";
 import { Plan } from "../../src/changes/plan/plan.ts";
+import { StoreUnavailableError } from "../../src/runs/store.ts";
 import { startService } from "./service.ts";
 
 /** Stores a run whose planning waits until the test lets it continue. */
@@ -48,4 +50,49 @@ test("a run that is prepared twice is one run, which can be stopped", async () =
   await changes.runs.stopAll();
   expect(["interrupted", "succeeded"]).toContain(one.status());
   expect(changes.runs.isDriving).toBe(false);
+});
+
+test("a run whose store fails while it is planned is no longer held by this process", async () => {
+  const { prepare, open, header, changes, store } = await planned(1);
+  const run = await prepare();
+  const { record, read } = store;
+  const away = () => Promise.reject(new StoreUnavailableError("the store is away", "Try again."));
+  Object.assign(store, { record: away, read: away });
+  open();
+  await run.rest;
+  Object.assign(store, { record, read });
+  expect(run.status()).toBe("interrupted");
+  expect(changes.runs.isDriving).toBe(false);
+  expect(await store.isDriven(header.runId)).toBe(false);
+});
+
+test("a run that is cancelled just after it was planned does not wait for approval", async () => {
+  const { prepare, open, header, changes, store } = await planned(1);
+  let run: ChangeRun | undefined;
+  const cancelling: Promise<unknown>[] = [];
+  const { lease } = store;
+  store.lease = async (runId) => {
+    const held = await lease(runId);
+    const release = async (): Promise<void> => {
+      await held?.release();
+      if (run?.status() === "needs_confirmation") cancelling.push(changes.runs.cancel(runId));
+    };
+    return held && { ...held, release };
+  };
+  run = await prepare(false);
+  open();
+  await run.rest;
+  await Promise.all(cancelling);
+  expect(cancelling).toHaveLength(1);
+  expect((await store.record(header.runId))?.status).toBe("cancelled");
+});
+
+test("a run that is cancelled and then interrupted while it is planned does not start later", async () => {
+  const { prepare, open, header, store } = await planned(1);
+  const run = await prepare();
+  run.stop("cancelled");
+  run.stop("interrupted");
+  open();
+  await run.rest;
+  expect((await store.record(header.runId))?.status).toBe("cancelled");
 });
