@@ -137,7 +137,6 @@ export function changeRunKind(world: ChangeWorld, others: OtherRuns): ChangeRunK
           const { call } = run.header;
           const reading = { api: api.forCall?.() ?? api, signal: run.signal, bytes: run.part("input") };
           const plan = await changeOf(call).plan({ ...reading, resolve: others.resolve(call, run.signal) });
-          if (plan.facts.stale === undefined) await others.end(run.header, plan);
           await recordPlan(run, driver, plan, { ...world, ...others });
         }
         driver.change(run.state.lostInFlight().map((step) => ({ step, to: "suspect" })));
@@ -244,7 +243,7 @@ async function recordPlan(
   run: DrivenChange,
   driver: ChangeDriver,
   given: Plan | Planning,
-  world: ChangeWorld & Pick<OtherRuns, "stateOf">,
+  world: ChangeWorld & Pick<OtherRuns, "stateOf" | "end">,
 ): Promise<Requests | undefined> {
   const { clock } = world;
   const plan = isGoing(given) ? await madeBy(given, run.signal) : given;
@@ -263,6 +262,8 @@ async function recordPlan(
   }
   // Begins to write the entries now, because the first request has to wait until they are on disk.
   run.write();
+  // Not earlier: a run that was declined or cancelled before it could start must not end the run that it would undo.
+  if (plan.facts.stale === undefined) await world.end(run.header, plan);
   await storePreviousValues(plan, run, world);
   driver.compareAt = clock.monotonic() + COMPARE_AGAIN.ms;
   const requests = plannedRequests(plan.steps);

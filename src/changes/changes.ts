@@ -5,7 +5,7 @@ import { defined } from "../platform/by-key.ts";
 import { FileError } from "../platform/files.ts";
 import { type ByteSource, digestOf } from "../platform/held-folder.ts";
 import { messageOf } from "../platform/text.ts";
-import type { RunsContext } from "../runs/kind.ts";
+import type { Ending, RunsContext } from "../runs/kind.ts";
 import { KindRuns, type Requested, type RunInput, type RunMarks, startOrJoin } from "../runs/kind-runs.ts";
 import { ownReason } from "../runs/outcome.ts";
 import { DamagedRunError, isUnstarted, type RunHeader, RunStoreError, undefinedIfUnreadable } from "../runs/store.ts";
@@ -225,7 +225,6 @@ export class Changes {
       const { state, planning } = await this.#unplanned(header, plan);
       return this.runs.start(header, planning, { meanwhile: state, lease });
     }
-    if (plan.facts.stale === undefined) await this.#endUndone(header, plan);
     return this.runs.start(header, plan, { lease });
   }
 
@@ -345,13 +344,16 @@ export class Changes {
     { steps }: Pick<Plan, "steps">,
   ): Promise<void> {
     const undoes = undoneBy(call);
-    if (undoes === undefined) return;
+    if (undoes === undefined || (await this.#context.store.record(undoes)) === undefined) return;
+    const ending = (undone: RunState): Ending | undefined => {
+      if (steps.length === 0 && isUndone(undone)) return undefined;
+      const earlier = undoingRuns(undone).filter((id) => id !== runId);
+      return {
+        cause: "cancelled",
+        reason: ownReason("UNDONE", { by: runId, ...(earlier.length > 0 && { earlier }) }),
+      };
+    };
     try {
-      const undone = await this.runs.lookAt(undoes);
-      if (undone === undefined || (steps.length === 0 && isUndone(undone.state))) return;
-      const earlier = undoingRuns(undone.state).filter((id) => id !== runId);
-      const detail = { by: runId, ...(earlier.length > 0 && { earlier }) };
-      const ending = { cause: "cancelled", reason: ownReason("UNDONE", detail) } as const;
       if (!(await this.runs.endForGood(undoes, ending))) throw resumedError();
     } catch (thrown) {
       // A damaged run cannot be resumed anyway.

@@ -181,10 +181,15 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     }
   }
 
-  /** Ends a started run so that it cannot be resumed. Returns false if it is not started or is being executed. */
-  async endForGood(runId: string, ending: Ending): Promise<boolean> {
+  /**
+   * Ends a started run so that it cannot be resumed, unless `endingOf` returns undefined for its state. Returns false if
+   * it is not started or is being executed.
+   */
+  async endForGood(runId: string, endingOf: (state: State) => Ending | undefined): Promise<boolean> {
     const isEnded = await this.#withLease(await this.#of.store.lease(runId), runId, async (found, lease) => {
       if (isUnstarted(found.record.status)) return false;
+      const ending = endingOf(found.state);
+      if (ending === undefined) return true;
       await this.#end(found, ending, lease, this.#asLeft(found.state));
       await this.#putToRest(found, lease, { status: "cancelled", isFinal: true });
       this.#noteRest(found);

@@ -326,8 +326,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return true;
   }
 
-  endForGood(runId: string, ending: Ending): Promise<boolean> {
-    return this.#driven.has(runId) ? Promise.resolve(false) : this.#kept.endForGood(runId, ending);
+  endForGood(runId: string, endingOf: (state: State) => Ending | undefined): Promise<boolean> {
+    return this.#driven.has(runId) ? Promise.resolve(false) : this.#kept.endForGood(runId, endingOf);
   }
 
   /** Stops all runs of this process. Resolves when the answers to all requests in progress are in the journals. */
