@@ -80,6 +80,7 @@ export async function startService(requestTimeoutMs = 120_000, retryBudgetMs = 3
   return {
     api,
     changes,
+    world,
     store: world.store,
     runs: new Runs(world, [changes.runs]),
     run,
