@@ -66,7 +66,7 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
   const at = (runId: string, file: string): string => join(folder, runId, file);
   const index = runIndex(folder);
   const retention = clockOf(folder, index, clock, keep);
-  const old = sweeper({ folder, index, now, doubt: retention.doubt }, keep);
+  const old = sweeper({ folder, index, clock, now, doubt: retention.doubt }, keep);
   const turns = machineLock((turn) => join(folder, INDEX_FOLDER, "turns", turn), systemClock);
   /** Adds runs that the index lacks. Does this once in each process, before the index is first used. */
   const known = onceDone(() => adoptRuns(folder, index));
@@ -144,9 +144,13 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
 
 async function removeRun(folder: string, index: RunIndex, runId: string): Promise<void> {
   const { caller, fingerprint } = (await readHeader(folder, runId)) ?? {};
-  // `rm` fails if another process creates a file meanwhile, as it does to take the lease. So the removal is retried.
-  await rm(join(folder, runId), { recursive: true, force: true, maxRetries: 3 });
+  await removeFolder(join(folder, runId));
   await index.forget(runId, callerFolder(caller ?? ""), fingerprint);
+}
+
+/** Removes a folder. Tries again if another process creates a file meanwhile, as it does to take the lease. */
+function removeFolder(place: string): Promise<void> {
+  return rm(place, { recursive: true, force: true, maxRetries: 3 });
 }
 
 async function stopsAsked(folder: string, runId: string): Promise<readonly string[]> {
@@ -226,6 +230,7 @@ const LARGE_BYTES = 262_144;
 interface RunsFolder {
   readonly folder: string;
   readonly index: RunIndex;
+  readonly clock: Clock;
   readonly now: () => number;
   readonly doubt: () => Promise<string | undefined>;
 }
@@ -263,6 +268,8 @@ function sweeper(of: RunsFolder, keep: Retention) {
   const { index, now, doubt } = of;
   const waiting = new Map<string, boolean>();
   let going = false;
+  /** Settles when the sweep in the background has ended. Two at once would keep the leases of old runs from each other. */
+  let background = Promise.resolve();
   let lastAll = now();
   const sweep = async (
     name: string,
@@ -296,14 +303,14 @@ function sweeper(of: RunsFolder, keep: Retention) {
       going = true;
       const isDue = now() - lastAll >= KEEP_PLANNED_MS;
       // A failed sweep is repeated when another run ends.
-      void (isDue ? sweepAll() : Promise.resolve())
+      background = (isDue ? sweepAll() : Promise.resolve())
         .then(sweepWaiting)
         .catch(() => undefined)
         .finally(() => {
           going = false;
         });
     },
-    sweepAll,
+    sweepAll: () => background.then(sweepAll),
   };
 }
 
@@ -333,18 +340,31 @@ async function surplus(
   return found.reverse();
 }
 
-async function removeIfUseless({ folder, index, now }: RunsFolder, runId: string, name: string): Promise<void> {
+async function removeIfUseless(of: RunsFolder, runId: string, name: string): Promise<void> {
+  const { folder, index, clock } = of;
+  if (!(await isUseless(of, runId))) return;
+  // While this process holds the lease, no other one can start or resume the run.
+  const lease = await tryLease(join(folder, runId), "driver", clock);
+  if (lease === undefined) return;
+  try {
+    if (!(await isUseless(of, runId))) return;
+    const record = await readRecord(folder, runId);
+    const isMarkedOpen = (await index.open()).includes(runId);
+    // The process of this finished run ended before it could remove the mark of the run. Now, only the mark is removed.
+    if (record !== undefined && !isUnstarted(record.status) && isMarkedOpen) return await index.markAtRest(runId);
+    const fingerprint = record?.rest?.fingerprint ?? (await readHeader(folder, runId))?.fingerprint;
+    // The index is changed first, so that no process finds half of the run. After a crash, a later process adds it again.
+    await index.forget(runId, name, fingerprint);
+    await removeFolder(join(folder, runId));
+  } finally {
+    await lease.release();
+  }
+}
+
+async function isUseless({ folder, clock }: RunsFolder, runId: string): Promise<boolean> {
   const record = await readRecord(folder, runId);
   const wasStarted = record !== undefined && !isUnstarted(record.status);
-  const isUseless = wasStarted ? !mayBeUnfinished(record) : isLong(runId, now(), KEEP_PLANNED_MS);
-  if (!isUseless || (await isHeld(folder, runId, now))) return;
-  const isMarkedOpen = (await index.open()).includes(runId);
-  // The process of this finished run ended before it could remove the mark of the run. Now, only the mark is removed.
-  if (wasStarted && isMarkedOpen) return index.markAtRest(runId);
-  const fingerprint = record?.rest?.fingerprint ?? (await readHeader(folder, runId))?.fingerprint;
-  // The index is changed first, so that no process finds half of the run. After a crash, a later process adds it again.
-  await index.forget(runId, name, fingerprint);
-  await rm(join(folder, runId), { recursive: true, force: true });
+  return wasStarted ? !mayBeUnfinished(record) : isLong(runId, clock.now(), KEEP_PLANNED_MS);
 }
 
 function isLong(runId: string, now: number, ms: number): boolean {
