@@ -45,6 +45,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   readonly #driven = new Map<string, Run<Call, State> & Partial<Pick<ExecutedRun<Call, State>, "isCurrent">>>();
   readonly #starting = new Map<string, Promise<Run<Call, State> | undefined>>();
   readonly #kept: LoadedRuns<Call, Entry, State>;
+  #isStopping = false;
   readonly #tidyOnce = onceDone(() => this.#kept.recoverOrphans((runId) => this.#driven.has(runId)));
 
   constructor(kind: RunKind<Call, Entry, State, Given, Again>, context: RunsContext) {
@@ -332,8 +333,10 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
 
   /** Stops all runs of this process. Resolves when the answers to all requests in progress are in the journals. */
   async stopAll(): Promise<void> {
-    const runs = [...this.#driven.values()];
+    this.#isStopping = true;
     this.#kept.stopFollowing();
+    await Promise.allSettled(this.#starting.values());
+    const runs = [...this.#driven.values()];
     for (const run of runs) run.stop("interrupted");
     await Promise.all(runs.map((run) => run.rest));
   }
@@ -368,6 +371,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       },
     });
     this.#driven.set(runId, known);
+    if (this.#isStopping) known.stop("interrupted");
     return known;
   }
 }

@@ -120,3 +120,24 @@ test("a run that was cancelled before its process was killed is not continued", 
   await free();
   expect(await continued(memory, runId)).toEqual({ status: "cancelled", done: 1 });
 });
+
+test("a run that starts while the process stops is interrupted, and the process waits for it", async () => {
+  const store = memoryRunStore();
+  const going = gate();
+  const slow = {
+    ...store,
+    update: async (...given: Parameters<RunStore["update"]>) => {
+      await going.opened;
+      return store.update(...given);
+    },
+  };
+  const runs = new KindRuns(counting("count").kind, { ...world, store: slow });
+  const header = await runs.keep(CALL, "me");
+  const starting = runs.start(header, undefined);
+  await expect.poll(() => store.isDriven(header.runId)).toBe(true);
+  const stopping = runs.stopAll();
+  going.open();
+  await stopping;
+  expect((await starting)?.status()).toBe("interrupted");
+  expect(await store.record(header.runId)).toMatchObject({ status: "interrupted", rest: { counts: { succeeded: 0 } } });
+});
