@@ -10,8 +10,6 @@ import {
 } from "../api/errors.ts";
 import type { EventApi } from "../api/events.ts";
 import type { ManagementApi } from "../api/management.ts";
-import { noneUsable, publishedKeys } from "../http/issuer-keys.ts";
-import { readLoginMetadata } from "../http/issuer-metadata.ts";
 import { reasonOf } from "../http/issuer-reads.ts";
 import type { Settings } from "../settings/settings.ts";
 import type { Operation, RouteTable } from "../spec/routes.ts";
@@ -239,6 +237,9 @@ export async function checkIssuer(
   proxies: Settings["proxies"],
 ): Promise<readonly Check[]> {
   const { issuer, clientId } = oauth;
+  // Loaded only where an issuer is set, which is rare.
+  const { noneUsable, publishedKeys } = await import("../http/issuer-keys.ts");
+  const { readLoginMetadata } = await import("../http/issuer-metadata.ts");
   const keys = orProblem("its keys cannot be read", async () => {
     const { usable, count } = await publishedKeys({ ...oauth, proxies });
     if (usable.length === 0) throw new Error(noneUsable(count));
