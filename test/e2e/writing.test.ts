@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
+import { LIMITS } from "../../src/spec/limits.ts";
 import { CLIENTS } from "../support/clients.ts";
 import { inCallOrder, type Report, warmSessions } from "../support/writing.ts";
 
@@ -75,6 +76,29 @@ describe("tools that write", () => {
     expect(report.notes.join()).toContain("swapped");
     const { structuredContent } = await session.client.callTool("get_targeting", { targetingName: "Two" });
     expect(structuredContent).toMatchObject({ targeting: { _id: idOf(made) } });
+  });
+
+  test("update_options: two swap their names, and a third that wants one of them fails alone", async () => {
+    const session = await startSession({ connect, fresh: true });
+    // So many that the third one travels in a later request, and all three again in one.
+    const others = Array.from({ length: LIMITS.optionItems.value }, (_, at) => ({ name: `Other ${at}` }));
+    const options = [{ name: "One" }, { name: "Two" }, { name: "Three" }, ...others];
+    await session.write("create_targetings", { items: [{ name: "Letters", options }] });
+    const report = await session.write("update_options", {
+      targetingName: "Letters",
+      items: [
+        { currentName: "One", name: "Two" },
+        { currentName: "Two", name: "One" },
+        ...others.map(({ name }) => ({ currentName: name, name: `${name} new` })),
+        { currentName: "Three", name: "Two" },
+      ],
+    });
+    expect(report).toMatchObject({ status: "partial", counts: { failed: 1, unknown: 0 } });
+    expect(report.failures).toMatchObject([
+      { errorCode: "TARGETING_CATEGORY_NAME_DUPLICATE", indexes: [others.length + 2] },
+    ]);
+    const { structuredContent } = await session.client.callTool("list_options", { targetingName: "Letters", limit: 3 });
+    expect(optionPage.parse(structuredContent).options.map(({ name }) => name)).toEqual(["Two", "One", "Three"]);
   });
 
   test("bulk_add_options: every sub-option is reported, onExisting decides about those that exist", async () => {

@@ -226,10 +226,11 @@ function endReason(reason: Reason): Reason {
 /**
  * Decides about deferred steps, which were refused and wait for other changes. Called when no other step is left. If
  * some need each other's names, adds steps that set temporary names, and retries all. Otherwise retries those that were
- * refused before another step was applied. If there are none, all fail. Returns the order of the retries.
+ * refused before another step was applied. If there are none, all fail. A step that needs the same name as an earlier
+ * one waits until that one is decided. Returns the order of the retries.
  */
 function retryDeferred(driver: ChangeDriver): Turns | undefined {
-  const deferred = driver.state.deferredSteps();
+  const deferred = withoutRivals(driver.state.deferredSteps());
   if (deferred.length === 0) return undefined;
   const temporary = breakCycles(driver, deferred);
   if (temporary.length > 0) driver.change([], { steps: temporary });
@@ -249,6 +250,17 @@ function retryDeferred(driver: ChangeDriver): Turns | undefined {
 interface Deferred {
   readonly step: Step;
   readonly reason: Reason;
+}
+
+/** Leaves out each change that needs the same name of the same object as an earlier one, which gets it. */
+function withoutRivals<Each extends Deferred>(deferred: readonly Each[]): readonly Each[] {
+  const wanted = new Set<string>();
+  return deferred.filter(({ step, reason }) => {
+    const key = `${existingIds(reason)[0]} ${step.item?.name}`;
+    const isRival = existingIds(reason).length > 0 && wanted.has(key);
+    wanted.add(key);
+    return !isRival;
+  });
 }
 
 type Turns = ReadonlyMap<number, number>;
