@@ -324,11 +324,25 @@ function addFix({ fixes }: CountedCause, fix: Words): void {
   else if (fixes.size < MAX_NAMES) fixes.set(key, { fix, count: 1 });
 }
 
-/** Returns the most frequent fix of a cause. If it does not fix all events, adds how many it fixes: `(112 of 113)`. */
-function mainFix({ fixes, count }: CountedCause): Words {
-  const [most] = [...fixes.values()].toSorted((one, other) => other.count - one.count);
-  if (most === undefined || most.count === count || most.fix.length === 0) return most?.fix ?? [];
-  return [...most.fix, ` (${thousands(most.count)} of ${thousands(count)})`];
+/** The maximum number of fixes that are listed for one cause. */
+const MAX_FIXES = 3;
+
+/**
+ * Returns how to fix the events of a cause. If they need different fixes, each has the number of its events, and the
+ * end counts the events for which no fix is listed: `add uid (26 of 34); rename tx to tx_id (6); 2 need another fix`.
+ */
+function fixesOf({ fixes, count }: CountedCause): Words {
+  const known = [...fixes.values()].filter(({ fix }) => fix.length > 0);
+  const most = known.toSorted((one, other) => other.count - one.count).slice(0, MAX_FIXES);
+  const rest = most.reduce((left, one) => left - one.count, count);
+  const [first] = most;
+  if (first === undefined || first.count === count) return first?.fix ?? [];
+  const parts = most.map((one): Words => {
+    const whole = one === first ? ` of ${thousands(count)}` : "";
+    return [...one.fix, ` (${thousands(one.count)}${whole})`];
+  });
+  const end = `${thousands(rest)} ${rest === 1 ? "needs" : "need"} another fix`;
+  return joined(rest === 0 ? parts : [...parts, [end]], "; ");
 }
 
 function rowOf(counter: CountedCause): EventCause {
@@ -340,7 +354,7 @@ function rowOf(counter: CountedCause): EventCause {
     name,
     ...(more.length > 0 && { otherNames: more.length }),
     ...(cause.event !== undefined && { event: cause.event }),
-    ...{ cause: cause.words, fix: mainFix(counter) },
+    ...{ cause: cause.words, fix: fixesOf(counter) },
     platforms: byCount.map(([platform, events]) => ({ platform, events })),
   };
 }

@@ -53,10 +53,7 @@ export interface EventCause {
   /** The supported event that was probably meant. Absent if no name is similar, or if the name does not matter. */
   readonly event?: string;
   readonly cause: Words;
-  /**
-   * How to fix most of these events: `rename transaction_id to tx_id`. If the others need another fix, the text ends
-   * with `(112 of 113)`.
-   */
+  /** How to fix these events: `rename transaction_id to tx_id`. If there are several fixes, each has its count. */
   readonly fix: Words;
   readonly firstAt: number;
   readonly lastAt: number;

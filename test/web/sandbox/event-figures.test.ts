@@ -80,7 +80,17 @@ test("the fix of a cause is that of most of its events, whichever arrived first"
   add({ uid: "u", eventName: "purchase", currency: "KRW" });
   for (let at = 0; at < 2; at += 1) add({ uid: "u", eventName: "purchase", orderId: `o-${at}` });
   const [first] = figures.now().problems;
-  expect([first?.count, text(first?.fix ?? [])]).toEqual([3, "rename `orderId` to `tx_id` (2 of 3)"]);
+  expect([first?.count, text(first?.fix ?? [])]).toEqual([3, "rename `orderId` to `tx_id` (2 of 3); add `tx_id` (1)"]);
+});
+
+test("beside the three most frequent fixes of a cause, it is said how many events need another one", () => {
+  const { add, figures } = logged();
+  const names = ["orderId", "order_id", "transaction_id", "transactionId", "txid", "tx"];
+  for (const [at, name] of names.entries())
+    for (let times = at; times < names.length; times += 1) add({ uid: "u", eventName: "purchase", [name]: "o" });
+  const [first] = figures.now().problems;
+  expect(first?.count).toBe(21);
+  expect(text(first?.fix ?? [])).toMatch(/^rename .* \(6 of 21\); .* \(5\); .* \(4\); 6 need another fix$/);
 });
 
 test("the events of one cause are found by its ID, and those of a forgotten one are none", () => {
