@@ -5,11 +5,10 @@ import { nearestName } from "../events/spelling.ts";
 import { isJsonObject, parseJson } from "../platform/json.ts";
 import { cutText, thousands } from "../platform/text.ts";
 import type { ArrivedEvent, EventLog } from "../sandbox/logs.ts";
-import { EVENTS, type EventSpec } from "../spec/events.ts";
 import { EVENT_LIMITS } from "../spec/limits.ts";
 import { correctedEvent, fixOf, joined } from "./corrected-event.ts";
+import { coverageCounter, EVENT_NAMES, MAX_LETTERS } from "./event-coverage.ts";
 import type {
-  CoverageRow,
   EventCause,
   EventDetail,
   EventFigures,
@@ -17,21 +16,14 @@ import type {
   EventProblem,
   EventRow,
   HistogramBar,
-  UnknownName,
   Words,
 } from "./sandbox-wire.ts";
 
 /** The histogram covers ten minutes: 60 bars of ten seconds. */
 const BAR_MS = 10_000;
 const BARS = 60;
-/** How many unknown event names are counted one by one (`MAX_UNKNOWN`), and how many of them a page gets. */
-const MAX_UNKNOWN = 1000;
-const UNKNOWN_ROWS = 20;
-/** The maximum number of characters of an event name in the statistics, and of a name or user ID in a list. */
-const MAX_LETTERS = 200;
+/** The maximum number of characters of a name or user ID in a list. */
 const LISTED_LETTERS = 1000;
-
-const EVENT_NAMES = Object.keys(EVENTS);
 
 function bodyOf({ text, isJson }: ArrivedEvent): unknown {
   return isJson ? parseJson(text) : undefined;
@@ -84,7 +76,9 @@ export function eventFigures(log: EventLog, clock: () => number): Figures {
       catchUp();
       bars = recent(bars, clock());
       return {
-        ...problems.rows(),
+        ...grouped(problems.rows(), (name) =>
+          name === undefined ? log.newest() - log.cleared() : coverage.received(name),
+        ),
         ...coverage.rows(),
         histogram: { now: clock(), everyMs: BAR_MS, bars: [...bars.values()] },
       };
@@ -107,57 +101,25 @@ function recent(bars: ReadonlyMap<number, HistogramBar>, now: number): Map<numbe
   return new Map(kept.slice(-BARS));
 }
 
-interface Counted {
-  count: number;
-  wrong: number;
-  readonly parameters: Map<string, { readonly required: boolean; count: number; missing: number }>;
-}
-
-/** Counts the events of each documented name (event-tracking-api 2.2), and the names that are not supported. */
-function coverageCounter() {
-  const counted = new Map<string, Counted>(
-    Object.entries<EventSpec>(EVENTS).map(([name, { parameters }]) => {
-      const entries = Object.entries(parameters).map(
-        ([parameter, { required }]) => [parameter, { required, count: 0, missing: 0 }] as const,
-      );
-      return [name, { count: 0, wrong: 0, parameters: new Map(entries) }];
-    }),
-  );
-  const unknown = new Map<string, number>();
-  return {
-    add({ eventName, verdict, findings }: ArrivedEvent, body: unknown): void {
-      const entry = counted.get(eventName ?? "");
-      if (entry === undefined) {
-        const name = eventName ?? "";
-        if (name !== "" && (unknown.has(name) || unknown.size < MAX_UNKNOWN))
-          unknown.set(name, (unknown.get(name) ?? 0) + 1);
-        return;
-      }
-      if (!isJsonObject(body)) return;
-      entry.count += 1;
-      if (verdict !== "recorded") entry.wrong += 1;
-      for (const [name, parameter] of entry.parameters) if (Object.hasOwn(body, name)) parameter.count += 1;
-      for (const { rule, path } of findings) {
-        const parameter = rule === "requiredMissing" ? entry.parameters.get(path) : undefined;
-        if (parameter !== undefined) parameter.missing += 1;
-      }
-    },
-    rows(): { readonly coverage: readonly CoverageRow[]; readonly unknownNames: readonly UnknownName[] } {
-      return { coverage: [...counted].map(coverageRow), unknownNames: unknownRows(unknown) };
-    },
-  };
-}
-
-function coverageRow([name, { count, wrong, parameters }]: readonly [string, Counted]): CoverageRow {
-  return { name, count, wrong, parameters: [...parameters].map(([parameter, its]) => ({ name: parameter, ...its })) };
-}
-
-function unknownRows(unknown: ReadonlyMap<string, number>): readonly UnknownName[] {
-  const rows = [...unknown].toSorted(([, one], [, other]) => other - one).slice(0, UNKNOWN_ROWS);
-  return rows.map(([name, count]) => {
-    const nearest = nearestName(name, EVENT_NAMES);
-    return { name: name.slice(0, MAX_LETTERS), count, ...(nearest !== undefined && { nearest }) };
+/**
+ * Adds to each cause the event name for which the overview lists it, with the number of events of this name (`total`).
+ * Causes of several names, or of none, are listed alone, and their total is that of all events.
+ */
+function grouped(
+  { problems, otherProblems }: ReturnType<ReturnType<typeof problemCounter>["rows"]>,
+  receivedOf: (name: string | undefined) => number,
+): Pick<EventFigures, "problems" | "otherProblems"> {
+  const nameOf = ({ event, name, otherNames }: EventCause): string | undefined =>
+    event ?? (name === null || otherNames !== undefined ? undefined : (documentedEvent(name) ?? name));
+  const keyOf = (cause: EventCause): string => nameOf(cause) ?? `cause ${cause.id}`;
+  const counts = new Map<string, number>();
+  for (const cause of problems) counts.set(keyOf(cause), (counts.get(keyOf(cause)) ?? 0) + cause.count);
+  const rows = problems.map((cause) => {
+    const [key, name] = [keyOf(cause), nameOf(cause)];
+    const count = counts.get(key) ?? 0;
+    return { ...cause, of: { key, name, count, total: Math.max(count, receivedOf(name)) } };
   });
+  return { problems: rows, otherProblems };
 }
 
 type Finding = ArrivedEvent["findings"][number];

@@ -198,7 +198,7 @@ export function isTestFormat(format: string): format is TestFormat {
  * to which the tested website sends its events.
  */
 export async function testsForUnseen(
-  coverage: readonly CoverageRow[],
+  coverage: readonly Pick<CoverageRow, "name" | "count" | "parameters">[],
   format: TestFormat,
   sandboxUrl: string,
 ): Promise<{ readonly fileName: string; readonly text: string } | undefined> {

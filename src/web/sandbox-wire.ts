@@ -26,10 +26,11 @@ export interface EventFigures {
   /** The events of the last ten minutes in bars. `now` is the time of the server. Bars without events are omitted. */
   readonly histogram: { readonly now: number; readonly everyMs: number; readonly bars: readonly HistogramBar[] };
   /** The most frequent reasons why events were not recorded. `otherProblems` counts the events with other reasons. */
-  readonly problems: readonly EventCause[];
+  readonly problems: readonly (EventCause & { readonly of: CauseGroup })[];
   readonly otherProblems: number;
   readonly coverage: readonly CoverageRow[];
-  readonly unknownNames: readonly UnknownName[];
+  /** The most frequent names that are not supported and resemble no supported name. */
+  readonly unknownNames: readonly CoverageRow[];
 }
 
 export type Verdict = "recorded" | "ignored" | "rejected";
@@ -59,6 +60,17 @@ export interface EventCause {
   readonly lastAt: number;
   readonly latest: number;
   readonly platforms: readonly { readonly platform: string; readonly events: number }[];
+}
+
+/**
+ * The causes that the overview lists together: those of one event name or, without `name`, a single cause. `count`: how
+ * many events have one of these causes. `total`: how many arrived with this name or a misspelling of it, or in all.
+ */
+export interface CauseGroup {
+  readonly key: string;
+  readonly name?: string | undefined;
+  readonly count: number;
+  readonly total: number;
 }
 
 export interface EventRow {
@@ -112,8 +124,15 @@ export type BodyLine = readonly { readonly is: "same" | "removed" | "added"; rea
 
 export interface CoverageRow {
   readonly name: string;
+  /**
+   * How many events had this name (`count`), how many of these were not recorded (`wrong`), and how many events had a
+   * misspelt name that probably means this one. These were not recorded either.
+   */
   readonly count: number;
   readonly wrong: number;
+  readonly misspelt: number;
+  /** Which misspellings arrived, or that the name itself is unknown. */
+  readonly note?: Words;
   readonly parameters: readonly ParameterCoverage[];
 }
 
@@ -123,13 +142,6 @@ export interface ParameterCoverage {
   /** `count`: how many events had the parameter. `missing`: how many events the service dropped without it. */
   readonly count: number;
   readonly missing: number;
-}
-
-/** An event name that is not supported, and the most similar supported name. */
-export interface UnknownName {
-  readonly name: string;
-  readonly count: number;
-  readonly nearest?: string;
 }
 
 /** The formats of `GET /page/events/tests?format=…`: tests for events and parameters that have not arrived. */

@@ -73,6 +73,11 @@ test("the page of a server over stdio has the views of its embedded sandbox, wit
       ]);
     await problems.first().getByRole("button", { name: "Dismiss" }).click();
     await expect.poll(() => problems.count()).toBe(2);
+    // The coverage has the same total.
+    await page.getByRole("link", { name: "Events" }).click();
+    const row = page.getByRole("table", { name: "Coverage" }).getByRole("row", { name: /^purchase/ });
+    await row.getByText("0 / 3", { exact: true }).waitFor();
+    await row.getByText("misspelt as Purchase (2)").waitFor();
   });
   await asked;
 });

@@ -1,12 +1,12 @@
 import { useSignal } from "@preact/signals";
 import type { VNode } from "preact";
-import type { CoverageRow, ParameterCoverage, TestFormat, UnknownName } from "../sandbox-wire.ts";
+import type { CoverageRow, ParameterCoverage, TestFormat } from "../sandbox-wire.ts";
 import { PATHS } from "../wire.ts";
 import { Bar, Heads, Text } from "./parts.tsx";
 import { number } from "./plain-words.ts";
 import { save } from "./requests.ts";
 import { metrics, set } from "./state.ts";
-import { RESULTS } from "./words.tsx";
+import { RESULTS, WordsOf } from "./words.tsx";
 
 /** Shows how often each event arrived, how often with each parameter, and which were never sent. */
 export function Coverage() {
@@ -26,12 +26,7 @@ export function Coverage() {
       <table class="coverage stacks">
         <caption class="spoken">Coverage</caption>
         <Heads of={["Event", "Recorded", "of received", "Parameters"]} />
-        <tbody>
-          {coverage.map(coverageRow)}
-          {unknownNames.map((row) => (
-            <Unknown key={row.name} row={row} />
-          ))}
-        </tbody>
+        <tbody>{[...coverage, ...unknownNames].map(coverageRow)}</tbody>
       </table>
       <p class="small quiet">* required · ✓ sent · ✕ missing in some events · dashed: never sent</p>
       {(seen < coverage.length || sent < parameters.length) && <Tests />}
@@ -52,22 +47,28 @@ function coverageRow(covered: CoverageRow): VNode {
 }
 
 function Covered({ covered }: { readonly covered: CoverageRow }) {
-  const { name, count, wrong, parameters } = covered;
+  const { name, count, wrong, misspelt, note, parameters } = covered;
   const right = count - wrong;
+  const all = count + misspelt;
   const shares = [
     { tone: RESULTS.recorded.tone, count: right, of: "recorded" },
-    { tone: RESULTS.ignored.tone, count: wrong, of: "not recorded" },
+    { tone: RESULTS.ignored.tone, count: all - right, of: "not recorded" },
   ];
   return (
     <tr>
       <th scope="row">
-        <code class={count === 0 ? "quiet" : ""}>{name}</code>
+        <code class={all === 0 ? "quiet" : ""}>
+          <Text of={name} most={60} />
+        </code>
       </th>
-      <td class="wide">{count === 0 ? "" : <Bar shares={shares} label={name} />}</td>
-      <td class="small">
-        {count === 0 ? <span class="quiet">never sent</span> : `${number(right)} / ${number(count)}`}
-      </td>
+      <td class="wide">{all === 0 ? "" : <Bar shares={shares} label={name} />}</td>
+      <td class="small">{all === 0 ? <span class="quiet">never sent</span> : `${number(right)} / ${number(all)}`}</td>
       <td>
+        {note && (
+          <span class="line bad small">
+            <WordsOf of={note} />
+          </span>
+        )}
         {parameters.map((parameter) => (
           <Chip key={parameter.name} parameter={parameter} of={count} />
         ))}
@@ -91,30 +92,6 @@ function Chip({ parameter, of }: { readonly parameter: ParameterCoverage; readon
       {name}
       {required && "*"}
     </span>
-  );
-}
-
-function Unknown({ row: { name, count, nearest } }: { readonly row: UnknownName }) {
-  return (
-    <tr>
-      <th scope="row">
-        <code>
-          <Text of={name} most={60} />
-        </code>
-      </th>
-      <td class="wide">
-        <Bar shares={[{ tone: "deleted", count, of: "dropped" }]} label={name} />
-      </td>
-      <td class="small">0 / {number(count)}</td>
-      <td class="bad small">
-        unknown event name
-        {nearest !== undefined && (
-          <>
-            ; did you mean <code>{nearest}</code>?
-          </>
-        )}
-      </td>
-    </tr>
   );
 }
 

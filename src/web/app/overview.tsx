@@ -196,7 +196,7 @@ function EventFigures() {
         <span class="quiet small">
           {unseen.length === 0
             ? "every event was sent"
-            : `never sent: ${unseen.slice(0, 3).join(", ")}${unseen.length > 3 ? ", …" : ""}`}
+            : `not seen: ${unseen.slice(0, 3).join(", ")}${unseen.length > 3 ? ", …" : ""}`}
         </span>
       </Figure>
     </>

@@ -1,14 +1,14 @@
 import { signal } from "@preact/signals";
 import { type ComponentChildren, Fragment } from "preact";
-import type { EventCause } from "../sandbox-wire.ts";
+import type { EventCause, EventFigures } from "../sandbox-wire.ts";
 import type { FailureRow, RunDetail, RunRow } from "../wire.ts";
 import { Ago, now, Text, type Tone, useSteady } from "./parts.tsx";
 import { counted, number } from "./plain-words.ts";
 import { runPath, useRead } from "./requests.ts";
 import { Cause, heldBack } from "./run-problems.tsx";
 import { Title } from "./run-words.tsx";
-import { clockAhead, runList, set } from "./state.ts";
-import { type EventProblem, eventProblems, Fix, RESULTS, SandboxTag, WordsOf } from "./words.tsx";
+import { clockAhead, metrics, runList, set } from "./state.ts";
+import { Fix, RESULTS, SandboxTag, WordsOf } from "./words.tsx";
 
 // The problems of runs and of events that need the person's attention.
 
@@ -31,12 +31,15 @@ function dismiss(ids: readonly string[]): void {
 
 /** A problem of one run, or the reason why events of one name do not count. */
 interface OpenProblem {
-  readonly key: string | number;
+  readonly key: string;
   /** How many items or events have the problem. */
   readonly count: number;
   readonly run?: RunRow;
-  readonly events?: EventProblem;
+  readonly causes?: Causes;
 }
+
+/** Why events of one name do not count. */
+type Causes = EventFigures["problems"];
 
 /**
  * Returns the problems of the last 24 hours that the person has not dismissed: those of runs, then those of events. In
@@ -50,9 +53,9 @@ function openProblems(): readonly OpenProblem[] {
   );
   return [
     runs.map((run) => ({ key: run.runId, count: run.counts.failed + run.counts.unknown, run })),
-    eventProblems()
-      .filter(({ causes }) => causes.some((cause) => isShown(idOf(cause))))
-      .map((events) => ({ key: events.name ?? events.causes[0]?.id ?? "", count: events.count, events })),
+    [...Map.groupBy(metrics.value.problems, ({ of: { key } }) => key)]
+      .filter(([, causes]) => causes.some((cause) => isShown(idOf(cause))))
+      .map(([key, causes]) => ({ key, count: causes[0]?.of.count ?? 0, causes })),
   ].flatMap((some: OpenProblem[]) => some.toSorted((one, other) => other.count - one.count));
 }
 
@@ -64,7 +67,7 @@ const showsAll = signal(false);
  */
 export function Attention() {
   const problems = openProblems();
-  const [ofRuns, ofEvents] = [problems.filter(({ run }) => run), problems.filter(({ events }) => events)];
+  const [ofRuns, ofEvents] = [problems.filter(({ run }) => run), problems.filter(({ causes }) => causes)];
   const first = new Set([...ofRuns.slice(0, MAX_PROBLEMS), ...ofEvents.slice(0, MAX_PROBLEMS)]);
   const { shown, holds } = useSteady(showsAll.value ? problems : problems.filter((one) => first.has(one)), keyOf);
   const rest = problems.length - first.size;
@@ -75,10 +78,10 @@ export function Attention() {
       </h2>
       {problems.length === 0 && <p class="quiet">Nothing failed in the last 24 hours.</p>}
       <ul class="items" {...holds}>
-        {shown.map(({ key, run, events }) => (
+        {shown.map(({ key, run, causes }) => (
           <Fragment key={key}>
             {run !== undefined && <RunProblem run={run} most={run === ofRuns[0]?.run ? MAX_CAUSES : OTHER_CAUSES} />}
-            {events !== undefined && <EventItem of={events} />}
+            {causes !== undefined && <EventItem causes={causes} />}
           </Fragment>
         ))}
         {rest > 0 && (
@@ -94,7 +97,7 @@ export function Attention() {
   );
 }
 
-const keyOf = ({ key }: OpenProblem): string | number => key;
+const keyOf = ({ key }: OpenProblem): string => key;
 
 /** Returns an ID by which a dismissed cause is recognized. The sandbox's ID of the cause changes after a reset. */
 function idOf({ name, verdict, cause }: EventCause): string {
@@ -165,10 +168,11 @@ function OtherCauses({ of: others }: { readonly of: readonly FailureRow[] }) {
 }
 
 /** Shows how many events of a name do not count, and why. Several causes are listed, each with its count. */
-function EventItem({ of: { name, count, total, causes } }: { readonly of: EventProblem }) {
+function EventItem({ causes }: { readonly causes: Causes }) {
   const [first, ...others] = causes;
   const platforms = new Set(causes.flatMap((one) => one.platforms.map(({ platform }) => platform)));
   if (first === undefined) return null;
+  const { name, count, total } = first.of;
   return (
     <Problem
       ids={causes.map(idOf)}

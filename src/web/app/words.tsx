@@ -1,6 +1,6 @@
-import type { EventCause, Verdict, Words } from "../sandbox-wire.ts";
+import type { Verdict, Words } from "../sandbox-wire.ts";
 import { type Share, type Tone, visible } from "./parts.tsx";
-import { arrived, hello, metrics } from "./state.ts";
+import { hello } from "./state.ts";
 
 /** Shows a sentence in parts. Names of fields and events have a monospaced font. */
 export function WordsOf({ of }: { readonly of: Words }) {
@@ -50,29 +50,4 @@ export function eventShares(counts: Readonly<Record<Verdict, number>>): readonly
     count: counts[verdict],
     of: RESULTS[verdict].title.toLowerCase(),
   }));
-}
-
-/**
- * Why events of one name do not count, by cause: `count` of the `total` events with this name or with a misspelling of
- * it do not count.
- */
-export interface EventProblem {
-  /** Undefined if the events of this cause have several names, or no name. */
-  readonly name: string | undefined;
-  readonly count: number;
-  readonly total: number;
-  readonly causes: readonly EventCause[];
-}
-
-/** Returns why events do not count, with one entry for each event name. */
-export function eventProblems(): readonly EventProblem[] {
-  const { problems, coverage, unknownNames } = metrics.value;
-  const sum = (causes: readonly EventCause[]): number => causes.reduce((all, { count }) => all + count, 0);
-  const byName = Map.groupBy(problems, ({ id, event, name, otherNames }) => event ?? (otherNames ? id : (name ?? id)));
-  return [...byName].map(([key, causes]) => {
-    const sent = [...coverage, ...unknownNames].find(({ name }) => name === key)?.count ?? 0;
-    const total = typeof key === "number" ? arrived.value : sent + sum(causes.filter(({ name }) => name !== key));
-    const count = sum(causes);
-    return { name: typeof key === "number" ? undefined : key, count, total: Math.max(total, count), causes };
-  });
 }

@@ -132,17 +132,27 @@ test("coverage counts each parameter, those that lacked, and unknown names with 
   add({ uid: "u", eventName: "sign_up" });
   add({ uid: "u", eventName: "product_view" });
   add({ uid: "u", eventName: "구매" });
-  const { coverage, unknownNames } = figures.now();
+  for (let at = 0; at < 2; at += 1) add({ uid: "u", eventName: "SignUp" });
+  const { coverage, unknownNames, problems } = figures.now();
   expect(coverage).toHaveLength(13);
   expect(coverage.find(({ name }) => name === "sign_up")).toEqual({
     name: "sign_up",
     count: 2,
     wrong: 1,
+    misspelt: 2,
+    note: ["misspelt as ", { code: "SignUp" }, " (2)"],
     parameters: [{ name: "method", required: true, count: 1, missing: 1 }],
   });
+  expect(coverage.find(({ name }) => name === "view_item")).toMatchObject({ count: 0, misspelt: 1 });
   expect(unknownNames).toEqual([
-    { name: "product_view", count: 1, nearest: "view_item" },
-    { name: "구매", count: 1 },
+    { name: "구매", count: 1, wrong: 1, misspelt: 0, parameters: [], note: ["unknown event name"] },
+  ]);
+  // The overview and the coverage have the same totals.
+  expect(problems.map(({ of: { name, count, total } }) => `${name}: ${count} of ${total}`).toSorted()).toEqual([
+    "sign_up: 3 of 4",
+    "sign_up: 3 of 4",
+    "view_item: 1 of 1",
+    "구매: 1 of 1",
   ]);
 });
 
