@@ -376,6 +376,7 @@ export function matchingEvents(
     (verdict === undefined || event.verdict === verdict) &&
     (cause === undefined || causeOf(event)?.key === cause) &&
     patterns.every((pattern) => matchesWord(event, pattern));
+  const total = countMatching(log, JSON.stringify([filter, verdict, cause]), isWanted);
   const rows: EventRow[] = [];
   let seq = Math.min(before, log.newest() + 1) - 1;
   for (; seq > log.cleared() && rows.length <= MAX_EVENTS; seq -= 1) {
@@ -383,7 +384,24 @@ export function matchingEvents(
     if (event === undefined) break;
     if (isWanted(event)) rows.push(eventRow(event, seq));
   }
-  return { events: rows.slice(0, MAX_EVENTS).reverse(), older: rows.length > MAX_EVENTS };
+  return { events: rows.slice(0, MAX_EVENTS).reverse(), total, older: rows.length > MAX_EVENTS };
+}
+
+/** The last filter of each log, and how many of the first `upTo` events match it. */
+const lastCounts = new WeakMap<EventLog, { readonly key: string; readonly upTo: number; readonly total: number }>();
+
+/** Counts the matching events. While the filter (`key`) stays, each event is compared only once. */
+function countMatching(log: EventLog, key: string, isWanted: (event: ArrivedEvent) => boolean): number {
+  const last = lastCounts.get(log);
+  const isSame = last?.key === key && last.upTo >= log.cleared();
+  let { upTo: seq, total } = isSame ? last : { upTo: log.cleared(), total: 0 };
+  while (seq < log.newest()) {
+    seq += 1;
+    const event = log.at(seq);
+    if (event !== undefined && isWanted(event)) total += 1;
+  }
+  lastCounts.set(log, { key, upTo: seq, total });
+  return total;
 }
 
 /** The word of the page for events whose result is `ignored` in the API. A filter finds them by this word. */

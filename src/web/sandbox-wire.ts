@@ -87,6 +87,8 @@ export interface EventRow {
 /** The answer of `GET /page/events?filter=…&verdict=…&problem=ID&before=SEQ`: the newest 100, the oldest first. */
 export interface EventList {
   readonly events: readonly EventRow[];
+  /** How many of all events match. */
+  readonly total: number;
   readonly older: boolean;
 }
 

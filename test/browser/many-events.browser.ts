@@ -33,6 +33,9 @@ test("of 20,000 events the page holds at most 500 rows at any time, and leads to
     await page.getByRole("button", { name: "Previous", exact: true }).click();
     await expect.poll(() => page.getByRole("button", { name: "Pause", exact: true }).isEnabled()).toBe(true);
     // The filter matches u-1234, and u-12340 to u-12349.
+    await page.getByLabel("Filter").fill("purchase");
+    await page.getByText("6,680 of 20,000 events match.").first().waitFor();
+    await page.getByText("the latest 100 of 6,680 matching events").waitFor();
     await page.getByLabel("Filter").fill("u-1234");
     await expect.poll(() => rows.count()).toBe(1 + 11);
   });

@@ -147,14 +147,15 @@ test("a filter shows what fits, also of what arrives later", async () => {
   await sandbox.send({ uid: "bert", eventName: "purchase", currency: "KRW" });
   await onPage(sandbox.url, async (page) => {
     const filter = page.getByLabel("Filter");
-    for (const [text, names] of [
-      ["PURCHASE", ["purchase"]],
-      ["anna", ["app_open"]],
-      ["krw ignored", ["purchase"]],
-      ["krw recorded", []],
+    for (const [text, names, words] of [
+      ["PURCHASE", ["purchase"], "1 of 2 events match."],
+      ["anna", ["app_open"], "1 of 2 events match."],
+      ["krw ignored", ["purchase"], "1 of 2 events match."],
+      ["krw recorded", [], "No event matches."],
     ] as const) {
       await filter.fill(text);
       await expect.poll(() => rowNames(page, "Events")).toEqual(names);
+      await page.locator(".head").getByText(words, { exact: true }).waitFor();
     }
     await sandbox.send({ uid: "carl", eventName: "sign_up", method: "KRW" });
     await expect.poll(() => rowNames(page, "Events")).toEqual(["sign_up"]);

@@ -1,8 +1,9 @@
 import { batch, computed, effect, signal } from "@preact/signals";
 import type { EventList, EventRow, Verdict } from "../sandbox-wire.ts";
 import { PATHS } from "../wire.ts";
+import { counted, number } from "./plain-words.ts";
 import { read } from "./requests.ts";
-import { arrived, events, eventsAge, outcome } from "./state.ts";
+import { announced, arrived, events, eventsAge, outcome } from "./state.ts";
 
 /** The pause before matching events are requested, in milliseconds: several keystrokes or events cause one request. */
 const GATHER_MS = 300;
@@ -22,10 +23,11 @@ export const wanted = signal<Wanted>(ALL);
  */
 const held = signal<{ readonly rows: readonly EventRow[]; readonly from: number } | undefined>(undefined);
 export const isPaused = signal(false);
-const found = signal<EventList>({ events: [], older: false });
+/** The matching events. Undefined until they have been read. */
+const found = signal<EventList | undefined>(undefined);
 /** The opened pages of older events: of each, the sequence number of the event that follows it. The last is shown. */
 const before = signal<readonly number[]>([]);
-const olderPage = signal<EventList>({ events: [], older: false });
+const olderPage = signal<EventList>({ events: [], older: false, total: 0 });
 
 export const isOlder = computed(() => before.value.length > 0);
 export const isNarrowed = computed(() => {
@@ -33,7 +35,7 @@ export const isNarrowed = computed(() => {
   return filter !== "" || verdict !== undefined || problem !== undefined;
 });
 
-const newest = computed(() => (isNarrowed.value ? found.value.events : events.value));
+const newest = computed(() => (isNarrowed.value ? (found.value?.events ?? []) : events.value));
 export const shownEvents = computed(() =>
   isOlder.value ? olderPage.value.events : (held.value?.rows ?? newest.value),
 );
@@ -42,7 +44,16 @@ export const hasOlder = computed(() => {
   const last = shownEvents.value.at(-1);
   // The sequence number of the last event before the log was reset. A reset does not restart the numbers.
   const forgotten = (events.value[0]?.seq ?? 0) - arrived.value;
-  return isNarrowed.value ? found.value.older : last !== undefined && last.seq > forgotten + 1;
+  return isNarrowed.value ? found.value?.older === true : last !== undefined && last.seq > forgotten + 1;
+});
+
+/** How many events match the filter. Undefined without a filter, and until it is known. */
+export const matching = computed(() => (isNarrowed.value ? found.value?.total : undefined));
+/** Says how many events match the filter. Empty if that is not known. */
+export const matches = computed(() => {
+  const total = matching.value;
+  if (total === undefined) return "";
+  return total === 0 ? "No event matches." : `${number(total)} of ${counted(arrived.value, "event")} match.`;
 });
 
 export const late = computed(() => (held.value === undefined ? 0 : Math.max(0, arrived.value - held.value.from)));
@@ -108,7 +119,10 @@ function readEventsSoon(): void {
     const list = isNarrowed.peek() ? await readEvents() : undefined;
     isLooking = false;
     if (asked !== wanted.peek()) readEventsSoon();
-    else if (list !== undefined) found.value = list;
+    else if (list !== undefined) {
+      found.value = list;
+      announced.value = matches.peek();
+    }
   }, GATHER_MS);
 }
 
@@ -121,7 +135,7 @@ effect(() => {
 export function want(change: Partial<Wanted>): void {
   batch(() => {
     wanted.value = { ...wanted.peek(), ...change };
-    found.value = { events: [], older: false };
+    found.value = undefined;
     before.value = [];
     held.value = undefined;
     isPaused.value = false;

@@ -8,10 +8,11 @@ import {
   clearFilter,
   hasOlder,
   hold,
-  isNarrowed,
   isOlder,
   isPaused,
   late,
+  matches,
+  matching,
   pause,
   showNewer,
   shownEvents,
@@ -335,6 +336,7 @@ function Stream() {
         <Search label="Filter" value={filter} change={(text) => want({ filter: text })} />
       </div>
       {problem !== undefined && <p class="head note">{problemNote(problem)}</p>}
+      {matches.value && <p class="head quiet">{matches}</p>}
       <section class="stream-frame" aria-label="List of events" {...SCROLLS} {...HOLDS}>
         <table class="stream">
           <caption class="spoken">Events</caption>
@@ -342,11 +344,11 @@ function Stream() {
           <tbody>{shownEvents.value.map((event) => eventRow(event, event.seq === chosen.value))}</tbody>
         </table>
       </section>
-      {shownEvents.value.length === 0 && isNarrowed.value && <p class="head quiet">No event matches.</p>}
       <div class="head">
         <Pager previous={isOlder.value ? showNewer : undefined} next={hasOlder.value ? showOlder : undefined}>
           {hasOlder.value && !isOlder.value && "the latest "}
-          {number(shownEvents.value.length)} of {number(arrived.value)} events
+          {number(shownEvents.value.length)} of {number(matching.value ?? arrived.value)}
+          {matching.value === undefined ? " " : " matching "}events
           {isPaused.value ? "; paused" : isOlder.value ? "; older ones" : ""}
           {late.value > 0 && !isOlder.value && `; ${counted(late.value, "new event")}`}
         </Pager>

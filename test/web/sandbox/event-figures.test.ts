@@ -103,8 +103,14 @@ test("the events of one cause are found by its ID, and those of a forgotten one 
     matchingEvents(log, { filter: "", cause: figures.keyOf(id) ?? null }).events.map(({ seq }) => seq);
   expect(listed(first?.id ?? 0)).toEqual([1, 3]);
   expect(matchingEvents(log, { filter: "VERA", verdict: "ignored" }).events.map(({ seq }) => seq)).toEqual([3]);
+  const totalOf = (filter: string) => matchingEvents(log, { filter }, 2).total;
+  expect([totalOf("vera"), totalOf(""), totalOf("PURCHASE")]).toEqual([1, 3, 3]);
+  add({ uid: "vera", eventName: "app_open" });
+  add({ uid: "u", eventName: "purchase" });
+  expect([totalOf("PURCHASE"), totalOf("vera")]).toEqual([4, 2]);
   expect(matchingEvents(log, { filter: "DROPPED vera" }).events.map(({ seq }) => seq)).toEqual([3]);
   log.clear();
+  expect(totalOf("vera")).toBe(0);
   add({ uid: "u", eventName: "purchase" });
   expect(listed(first?.id ?? 0)).toEqual([]);
   expect(figures.now().problems).toMatchObject([{ name: "purchase", count: 1 }]);
