@@ -1,11 +1,14 @@
 import { messageFor, OUTCOME_WORDS, type SummarizedFailure } from "../answers/failures.ts";
 import { placesWords, placeWords } from "../answers/fence.ts";
-import { earlierPlace, type Reader, text } from "../answers/message-words.ts";
-import { characterList, cutText, thousands } from "../platform/text.ts";
+import { earlierPlace, many, type Reader, text } from "../answers/message-words.ts";
+import { isChangeRun } from "../changes/change-run.ts";
+import { capitalized, characterList, cutText, thousands } from "../platform/text.ts";
 import type { Run } from "../runs/kind.ts";
 import { objectResult } from "../runs/report.ts";
 import { LIMITS } from "../spec/limits.ts";
+import type { ToolServices } from "../tools/define-tool.ts";
 import { pageOf } from "./list-page.ts";
+import { namesOfRows } from "./row-names.ts";
 import type { FailureRow, ProblemList, ProblemRow, RunRow } from "./wire.ts";
 
 /** The maximum number of characters of a value. */
@@ -229,7 +232,12 @@ function sharedMessage(failure: SummarizedFailure): string {
  * Returns one page of the rows or items that did not succeed. With `of=unknown` in the query, those with an unknown
  * result; otherwise those that failed or were not applied.
  */
-export function problemList({ state }: Run, query: URLSearchParams, canResume: boolean): ProblemList {
+export async function problemList(
+  run: Run,
+  query: URLSearchParams,
+  { canResume, runs }: Pick<ToolServices, "runs"> & { readonly canResume: boolean },
+): Promise<ProblemList> {
+  const { state } = run;
   const reader = readerOf(canResume);
   const isUnknown = query.get("of") === "unknown";
   const all = Array.from({ length: state.objects.length }, (_, object) => object).flatMap((object) => {
@@ -239,13 +247,39 @@ export function problemList({ state }: Run, query: URLSearchParams, canResume: b
     return isWanted ? [{ object, outcome, reason }] : [];
   });
   const { rows, total } = pageOf(all, query);
+  const unnamed = rows.flatMap(({ object }) => {
+    const { index, name, _id } = objectResult(state, object);
+    return name === undefined && _id === undefined ? [index] : [];
+  });
+  const names = await namesOfRows(run, new Set(unnamed), { runs });
   const problemRow = ({ object, outcome, reason }: (typeof all)[number]): ProblemRow => {
     const result = objectResult(state, object);
     const { message: problem, remedy: suggestion } = messageFor(reason, reader);
-    const value = result.name ?? result._id ?? String(reason.detail?.value ?? "");
+    const name = result.name ?? result._id ?? names.get(result.index);
+    const value = name ?? String(reason.detail?.value ?? "");
     return { outcome, place: placeWords(result), value: value.slice(0, MAX_LETTERS), problem, suggestion };
   };
-  return { rows: rows.map(problemRow), total };
+  return { rows: rows.map(problemRow), total, note: rowsNote(run, all) };
+}
+
+/**
+ * Says how a list of options compares with the rows of the file, if several rows can be one option. Undefined if each
+ * row is one item.
+ */
+function rowsNote(run: Run, listed: readonly { readonly object: number }[]): string | undefined {
+  const { merged = 0, joined } = (isChangeRun(run) ? run.state.facts.rows : undefined) ?? {};
+  if (merged === 0 || listed.length === 0) return undefined;
+  const results = listed.map(({ object }) => objectResult(run.state, object));
+  const options = results.filter(({ name, _id }) => name !== undefined || _id !== undefined);
+  const lines = new Set(options.map(({ line }) => line));
+  const further = joined?.filter(({ of }) => lines.has(of)).length;
+  const rows = further === undefined ? "" : ` (${many(options.length + further, "row")} of the file)`;
+  const unread = results.length - options.length;
+  const parts = [
+    options.length > 0 && many(options.length, "option") + rows,
+    unread > 0 && `${many(unread, "row")} that could not be read`,
+  ].filter((part) => part !== false);
+  return `${capitalized(parts.join(" and "))}. An option with several rows is listed once, at its first row.`;
 }
 
 const OUTCOMES = ["skipped", "failed", "notApplied", "unknown"] as const;

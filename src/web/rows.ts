@@ -426,7 +426,8 @@ const LISTS = {
   async failures(seen: SeenRun, query: URLSearchParams): Promise<ProblemList | undefined> {
     if (!seen.isOwn) return undefined;
     const { actions } = await foundRow(seen, seen.shown);
-    return problemList(seen.run, query, actions.includes("resume"));
+    const { runs } = seen.shown.services;
+    return problemList(seen.run, query, { canResume: actions.includes("resume"), runs });
   },
   requests: ({ run, shown }: SeenRun, query: URLSearchParams) => requestList(run, query, shown.services),
 } as const;

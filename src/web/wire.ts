@@ -270,11 +270,14 @@ export interface ChangeSide {
 export interface ProblemList {
   readonly rows: readonly ProblemRow[];
   readonly total: number;
+  /** If several rows of a file can be one option: how many options and rows the list has. */
+  readonly note?: string | undefined;
 }
 
 export interface ProblemRow {
   readonly outcome: FailureRow["outcome"];
   readonly place: string;
+  /** The name or ID of the object, or the wrong value of an object without a name. */
   readonly value: string;
   readonly problem: string;
   readonly suggestion: string;

@@ -846,6 +846,34 @@ describe("what is shown of a run beside its row", () => {
     });
   });
 
+  test("a row that could not be read is listed with the name of its option, and options with several rows once", async () => {
+    const { person, client, sandbox, folder } = await shared({ live: true });
+    const targetingId = await sandbox.targeting("Hats");
+    const failuresOf = async (rows: readonly string[]) => {
+      const file = join(folder, "hats.csv");
+      await writeFile(file, `name,contextId\n${rows.join("\n")}\n`);
+      const { structuredContent } = await client.callTool("bulk_add_options", { targetingId, file });
+      const { runId } = z.looseObject({ runId: z.string() }).parse(structuredContent);
+      const answer = await fetch(`${person.origin}/page/runs/${runId}/failures`, { headers: person.headers });
+      return list.extend({ note: z.string().optional() }).parse(await answer.json());
+    };
+    expect(await failuresOf(["Caps,c1", "Berets,4.71E+12"])).toEqual({
+      total: 1,
+      rows: [
+        expect.objectContaining({ place: "line 3", value: "Berets", problem: expect.stringContaining('"4.71E+12"') }),
+      ],
+    });
+    const merged = await failuresOf(["A_,a-1", "A_,a-2", "Bonnets,b-1", "Bonnets,4.71E+12", "C_,c-1", "A_,a-3"]);
+    expect(merged.rows.map(({ place, value }) => `${place}: ${value}`)).toEqual([
+      "line 2: A_",
+      "line 5: Bonnets",
+      "line 6: C_",
+    ]);
+    expect(merged.note).toBe(
+      "2 options (4 rows of the file) and 1 row that could not be read. An option with several rows is listed once, at its first row.",
+    );
+  });
+
   test("rows that failed are grouped by what is wrong with them, in a few words each, the largest group first", async () => {
     const { person, client, sandbox, folder } = await shared({ live: true });
     const targetingId = await sandbox.targeting("Brands");

@@ -177,6 +177,7 @@ export function Problems(list: { readonly run: RunRow; readonly of: "failed" | "
   const head = noun.charAt(0).toUpperCase() + noun.slice(1);
   return (
     <>
+      {page.note && <p class="quiet small">{page.note}</p>}
       <Table caption={title} heads={[head || "Row", "Value", "Problem", "Suggestion"]} className="problem-rows stacks">
         {page.rows.map(({ place, value, problem, suggestion, outcome: how }, at) => (
           <tr key={at}>
@@ -198,7 +199,7 @@ export function Problems(list: { readonly run: RunRow; readonly of: "failed" | "
           </tr>
         ))}
       </Table>
-      <Steps from={from} total={page.total} rows={PAGE_ROWS} of="rows" />
+      <Steps from={from} total={page.total} rows={PAGE_ROWS} of={`${run.noun}s`} />
     </>
   );
 }
