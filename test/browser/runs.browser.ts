@@ -511,17 +511,31 @@ test("each run is of one kind, runs of one minute show their times, and the larg
         counts: { ...none, items: 61, failed: 57 },
       },
     },
+    { ...RUNNING, run: { ...row, runId: "01E", title: "Delete 4", status: "planned", counts: none } },
+    { ...RUNNING, run: { ...row, runId: "01F", title: "Delete 5", status: "cancelled", counts: none } },
   ];
   const made = await serveMadeRuns({ details: runs });
   await onPage(made.url, async (page) => {
     await expect
       .poll(() => causesOn(page))
       .toEqual([54, 1, 1, 1].map((count, nth) => [String(count), `reason ${nth}`, "line 1"]));
-    await page.getByText("Changes today").locator("..").getByText("3 created").waitFor();
+    const today = page.getByText("Changes today").locator("..");
+    await today.getByText("3 created").waitFor();
+    // Each colour of a bar has its word, and a deletion has another colour than a failure.
+    expect(await today.locator(".bar i").getAttribute("title")).toBe("3 created");
+    const colourOf = (tone: string) =>
+      page.evaluate(`(() => {
+        const one = document.body.appendChild(Object.assign(document.createElement("i"), { className: "${tone}" }));
+        const { color } = getComputedStyle(one);
+        one.remove();
+        return color;
+      })()`);
+    expect(await colourOf("deleted")).not.toBe(await colourOf("bad"));
     expect(await page.locator(".axis > span").count()).toBe(4);
-    await page.getByRole("link", { name: "All 4 runs today" }).click();
+    await page.getByRole("link", { name: "All 6 runs today" }).click();
     const kinds = page.getByRole("group", { name: "Kinds of runs" }).getByRole("button");
-    await expect.poll(() => kinds.allInnerTexts()).toEqual(["All 4", "Changes 2", "Event runs 1", "Exports 1"]);
+    const counts = ["All 6", "Changes 1", "Waiting 1", "Nothing changed 2", "Event runs 1", "Exports 1"];
+    await expect.poll(() => kinds.allInnerTexts()).toEqual(counts);
     expect((await rowNames(page, "Runs"))[0]).toMatch(/(?:just now|\d+ s ago) · \d\d:\d\d:\d\d$/);
     await kinds.getByText("Exports").click();
     await expect.poll(async () => (await rowNames(page, "Runs")).length).toBe(1);

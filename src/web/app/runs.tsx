@@ -4,7 +4,7 @@ import type { RunRow } from "../wire.ts";
 import { Ago, ClockTime, Filters, now, Search, Steps, Table, useSteady } from "./parts.tsx";
 import { counted, dateOf, dayWords, durationWords } from "./plain-words.ts";
 import { OneRun } from "./run-detail.tsx";
-import { NothingYet, Progress, ShortRequester, Status, statusWords, Title } from "./run-words.tsx";
+import { NO_CHANGES, NothingYet, Progress, ShortRequester, Status, statusWords, Title, totalOf } from "./run-words.tsx";
 import { MAX_ROWS, narrows, route, runList, set, timeOf } from "./state.ts";
 
 /** Shows all runs or, depending on the address, the runs of a day or one run. */
@@ -14,7 +14,15 @@ export function Runs() {
   return isDay ? <RunTable day={id} /> : <OneRun key={id} id={id} />;
 }
 
-type Kind = "changes" | "events" | "exports";
+type Kind = "changes" | "waiting" | "none" | "events" | "exports";
+
+const KINDS: readonly (readonly [Kind, title: string])[] = [
+  ["changes", "Changes"],
+  ["waiting", "Waiting"],
+  ["none", "Nothing changed"],
+  ["events", "Event runs"],
+  ["exports", "Exports"],
+];
 
 /** The filters of the list. They stay set while the person views a run. */
 const kind = signal<Kind | "all">("all");
@@ -25,9 +33,15 @@ const EVENT_TOOLS: ReadonlySet<string> = new Set(["track_event", "track_events",
 const EXPORT_TOOLS: ReadonlySet<string> = new Set(["list_options", "get_option"]);
 
 /** Returns the kind of a run. Every run has exactly one, so the counts by kind add up to the number of runs. */
-function kindOf({ tool }: RunRow): Kind {
-  return EVENT_TOOLS.has(tool) ? "events" : EXPORT_TOOLS.has(tool) ? "exports" : "changes";
+function kindOf({ tool, status, did = NO_CHANGES }: RunRow): Kind {
+  if (status === "needs_confirmation" || status === "planned") return "waiting";
+  if (EVENT_TOOLS.has(tool)) return "events";
+  if (EXPORT_TOOLS.has(tool)) return "exports";
+  return totalOf(did) > 0 || MAY_CHANGE.has(status) ? "changes" : "none";
 }
+
+/** The statuses of runs that may have changed something, even if no change is known yet. */
+const MAY_CHANGE: ReadonlySet<string> = new Set(["running", "interrupted", "unknown"]);
 
 function isInFilter(run: RunRow): boolean {
   const text = search.value.toLowerCase();
@@ -60,9 +74,9 @@ function RunTable({ day }: { readonly day: string | undefined }) {
           choose={narrows(kind, from)}
           of={[
             { name: "all", title: "All", count: all.length },
-            { name: "changes", title: "Changes", count: count("changes") },
-            { name: "events", title: "Event runs", count: count("events") },
-            { name: "exports", title: "Exports", count: count("exports") },
+            ...KINDS.map(([name, title]) => ({ name, title, count: count(name) })).filter(
+              ({ name, count }) => count > 0 || name === kind.value,
+            ),
           ]}
         />
         <span class="push row">
