@@ -741,6 +741,7 @@ test("on a phone the causes of failed rows are on the first screen with their ro
     const box = page.getByRole("region", { name: "78 rows failed" });
     await box.getByRole("heading", { name: "78 rows failed" }).waitFor();
     expect(await causesOn(page)).toEqual(lines.map((line, at) => [...line, reasons[at]?.remedy]));
+    for (const { remedy } of reasons) expect(await box.getByText(remedy, { exact: true }).isVisible()).toBe(true);
     expect(await cutsOn(page)).toEqual([true, false, false, false]);
     for (const name of ["Download the sheet with results", "Copy for your agent"]) {
       const { y = 844, height = 0 } = (await box.getByRole("button", { name }).boundingBox()) ?? {};
