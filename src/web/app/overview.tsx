@@ -1,6 +1,6 @@
 import { useRef } from "preact/hooks";
 import type { ChangeCounts, RunRow } from "../wire.ts";
-import { Ago, Bar, type Column, Columns, Figure, now, type Share, sharesText, Text, useSteady } from "./parts.tsx";
+import { Ago, Bar, type Column, Columns, Figure, Legend, now, type Share, Text, useSteady } from "./parts.tsx";
 import { clockWords, counted, dateOf, number, percent, wholeWords } from "./plain-words.ts";
 import { Attention } from "./problems.tsx";
 import {
@@ -155,12 +155,14 @@ function Today() {
       <Figure title="Changes today" value={number(totalOf(changesIn(net)))}>
         <Bar shares={changes} label="Changes today" />
         <span class="quiet small">
-          {sharesText(changes)} {totalOf(changesIn(net)) > 0 && "(options, groups and targetings)"}
+          <Legend of={changes} /> {totalOf(changesIn(net)) > 0 && "(options, groups and targetings)"}
         </span>
       </Figure>
       <Figure title="Runs today" value={number(its.length)}>
         <Bar shares={ends} label="Runs today" />
-        <span class="quiet small">{sharesText(ends)}</span>
+        <span class="quiet small">
+          <Legend of={ends} />
+        </span>
       </Figure>
       {hasEvents && <EventFigures />}
     </div>
@@ -184,9 +186,13 @@ function EventFigures() {
       <Figure title={<OfSandbox title="Test events recorded" />} value={share}>
         <Bar shares={shares} label="Test events" />
         <span class="quiet small">
-          {arrived.value === 0
-            ? "none has arrived yet"
-            : `${sharesText(shares)}, since the sandbox started or was cleared`}
+          {arrived.value === 0 ? (
+            "none has arrived yet"
+          ) : (
+            <>
+              <Legend of={shares} /> since the sandbox started or was cleared
+            </>
+          )}
         </span>
       </Figure>
       <Figure
@@ -239,7 +245,7 @@ function PerHour() {
       </p>
       <p class="row small quiet">
         {(["created", "changed", "deleted"] as const).map((tone) => (
-          <span key={tone}>
+          <span key={tone} class="legend">
             <i class={`dot ${tone}`} /> {tone}
           </span>
         ))}

@@ -168,8 +168,8 @@ export function Steps(steps: {
 
 // Components that several views use. Their CSS classes are in parts.css.
 
-/** Colours by meaning. Green: done. Red: deleted or dropped (`deleted`), failed (`bad`). Amber: waiting or unknown. */
-export type Tone = "good" | "warn" | "bad" | "deleted" | "idle";
+/** Colours by meaning. Green: done. Red: failed (`bad`) or dropped. Amber: waiting or unknown. */
+export type Tone = "good" | "warn" | "bad" | "dropped" | "idle";
 
 /** Shows a word on a coloured background. */
 export function Badge({ tone, children }: { readonly tone: Tone; readonly children: ComponentChildren }) {
@@ -190,9 +190,30 @@ export function Bar(bar: { readonly shares: readonly Share[]; readonly label: st
   return (
     <div class="bar" role="img" aria-label={`${label}: ${sharesText(shares)}`}>
       {shares.map(({ tone, count, of }) =>
-        count > 0 ? <i key={of} class={tone} style={{ width: `${(100 * count) / Math.max(1, whole)}%` }} /> : null,
+        count > 0 ? (
+          <i
+            key={of}
+            class={tone}
+            title={`${number(count)} ${of}`}
+            style={{ width: `${(100 * count) / Math.max(1, whole)}%` }}
+          />
+        ) : null,
       )}
     </div>
+  );
+}
+
+/** Shows the counts of a bar or chart in words, each with its colour. Zeros are omitted. */
+export function Legend({ of }: { readonly of: readonly Share[] }) {
+  const some = of.filter(({ count }) => count > 0);
+  return some.length === 0 ? (
+    <>none</>
+  ) : (
+    some.map(({ tone, count, of }) => (
+      <span key={of} class="legend">
+        <i class={`dot ${tone}`} /> {number(count)} {of}
+      </span>
+    ))
   );
 }
 

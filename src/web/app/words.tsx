@@ -37,7 +37,7 @@ export function SandboxTag() {
 /** How the page names the results of events, with the colour of each. */
 export const RESULTS = {
   recorded: { title: "Recorded", tone: "good" },
-  ignored: { title: "Dropped", tone: "deleted" },
+  ignored: { title: "Dropped", tone: "dropped" },
   rejected: { title: "Rejected", tone: "bad" },
 } as const satisfies Record<Verdict, { readonly title: string; readonly tone: Tone }>;
 
