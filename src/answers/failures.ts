@@ -12,7 +12,7 @@ import { isUlid } from "../spec/names-and-contexts.ts";
 import type { BulkOperation } from "../spec/routes.ts";
 import { withinTokens } from "./budget.ts";
 import { EVENT_SENTENCES } from "./event-messages.ts";
-import { countedPlaces, isOurs, placeWords, quoteShort, quoteUntrusted } from "./fence.ts";
+import { countedPlaces, isOurs, placeWords, plain, quoteShort, quoteUntrusted } from "./fence.ts";
 import {
   because,
   type Detail,
@@ -91,6 +91,8 @@ export interface SummarizedFailure extends Omit<FailureGroup, "reason"> {
   readonly detail?: Detail | undefined;
   readonly message: string;
   readonly shared?: string | undefined;
+  /** What is wrong with an event that was not sent, without the beginning of the message. */
+  readonly finding?: string | undefined;
   readonly remedy: string;
   readonly uids?: readonly string[];
   /** Whether the message describes only the first object of the group. `details` then shows how the others differ. */
@@ -127,6 +129,7 @@ export function groupFailures(state: ReportedState, reader: Reader = "agent"): r
         message: ofKinds ?? ofFirst,
         ...(ofKinds !== undefined && { isOfKinds: true }),
         shared,
+        finding: typeof detail?.finding === "string" ? plain(detail.finding) : undefined,
         remedy: ofRemedies ?? remedy,
         isOfFirst,
         isOfFile: detail?.effect === "file",

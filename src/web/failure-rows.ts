@@ -133,11 +133,11 @@ const DAMAGE_CAUSES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns what is wrong with events that were deliberately not sent: the part of the message after the colon. The
- * heading already says that they were not sent. Undefined if the message is about only the first of these events.
+ * Returns what is wrong with events that were deliberately not sent. The heading already says that they were not sent.
+ * Undefined if only the first of these events has this problem.
  */
-function heldCause({ isOfFirst, message }: SummarizedFailure): string | undefined {
-  return isOfFirst ? undefined : /: (.+)/s.exec(message)?.[1];
+function findingOf({ isOfFirst, finding }: SummarizedFailure): string | undefined {
+  return isOfFirst ? undefined : finding;
 }
 
 /** Returns the details of the first object of a failure. */
@@ -190,8 +190,8 @@ const CAUSES: Readonly<Record<string, (failure: SummarizedFailure) => string | u
   },
   EXISTS: () => NAME_EXISTS,
   NEEDS_FAILED: () => "the row of its group failed",
-  EVENT_IGNORED: heldCause,
-  EVENT_REJECTED: heldCause,
+  EVENT_IGNORED: findingOf,
+  EVENT_REJECTED: findingOf,
 };
 
 /** Returns the cause of a failure in a few words. Undefined if `CAUSES` has no words for it. */

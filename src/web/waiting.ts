@@ -90,7 +90,8 @@ export function undoOf(
     isUndo,
     restored: `${some}: ${newIdWords(counts.newIds, parts)}`,
   });
-  if (isDeletion && counts.newIds === 0) return { title: lost > 0 ? `${title}: ${refused}` : title, notes: [] };
+  if (isDeletion && counts.newIds === 0)
+    return { title: lost > 0 ? `${title}: ${refused}` : title, notes: [], isImpossible: true };
   const notes = [
     lost > 0 && `Not restored: ${firstNames(refusedNames)}, because ${refused}.`,
     !isDeletion && counts.newIds > 0 && "Undo does not reconnect campaigns and ad products to deleted objects.",
@@ -384,9 +385,8 @@ function firstObjects({ title, count, objects }: EffectPart): ShownPart {
   const kind = title === WITHIN_TITLE ? "inside" : kindOfPart(title);
   // Objects that an undo restores exactly are in the table of changes. If few sub-options are kept, `stays` names them.
   const isSaid = title === UNDONE || (title === KEPT_TITLE && count <= MAX_NAMES);
-  // "Changed since and will not be undone" is too long for a narrow screen, so it is shortened.
   return {
-    title: title.replace(" and will not", ": will not"),
+    title,
     count,
     objects: objects.slice(0, PAGE_ROWS).map(shownObject),
     kind,

@@ -163,8 +163,13 @@ export interface Waiting {
   readonly effect: string;
   /** The affected objects by kind, with names. */
   readonly parts: readonly EffectPart[];
-  /** What can be undone and what cannot: a title and further sentences. Absent if nothing in the service changes. */
-  readonly undo?: { readonly title: string; readonly notes: readonly string[] } | undefined;
+  /**
+   * What can be undone and what cannot: a title and further sentences. Absent if nothing in the service changes.
+   * `isImpossible`: nothing can be undone.
+   */
+  readonly undo?:
+    | { readonly title: string; readonly notes: readonly string[]; readonly isImpossible?: true }
+    | undefined;
   readonly expiresAt: number;
   /** What has changed since the run was planned, one sentence each. If set, the run can no longer be approved. */
   readonly stale?: readonly string[] | undefined;

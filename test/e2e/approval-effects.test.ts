@@ -203,7 +203,7 @@ test("the page has all of it: a plan by kind, an undo by what comes back and wha
   );
   const parts = new Map(undo?.waiting?.parts.map(({ title, objects }) => [title, objects]));
   expect(parts.get("Options deleted")?.map(({ name }) => name)).toEqual(NEW);
-  expect(parts.get("Changed since: will not be undone")?.map(({ name }) => name)).toEqual(["Theirs"]);
+  expect(parts.get("Changed since and will not be undone")?.map(({ name }) => name)).toEqual(["Theirs"]);
   expect(parts.get("Will be undone with a new ID")).toEqual([
     expect.objectContaining({ name: "Old", says: expect.stringContaining("gets a new ID") }),
   ]);

@@ -28,7 +28,7 @@ export function Effects({ detail: { run, plan, changes } }: { readonly detail: R
         </div>
       )}
       {plan === undefined && <Magnitude waiting={waiting} />}
-      {undo !== undefined && <p class={undo.title.startsWith("You cannot") ? "deleted" : "small"}>{undo.title}</p>}
+      {undo !== undefined && <p class={undo.isImpossible ? "bad" : "small"}>{undo.title}</p>}
       {undo !== undefined && (
         <p class="small">
           {[stays, also && `${also.what} in another request.`, ...undo.notes, check].filter(Boolean).join(" ")}

@@ -336,7 +336,7 @@ describe("a reason why objects failed", () => {
     ["group does not exist", { errorCode: "NAME_NOT_FOUND", detail: { field: "parentName" }, isOfFirst: true }],
     [
       '"purchase" needs "tx_id"',
-      { errorCode: "EVENT_IGNORED", message: 'not sent, since the event would not count: "purchase" needs "tx_id"' },
+      { errorCode: "EVENT_IGNORED", message: "not sent: it would not count", finding: '"purchase" needs "tx_id"' },
     ],
     [undefined, { errorCode: "TARGETING_LOCKED" }],
   ])("has the cause %j", (cause, about) => {
@@ -404,7 +404,10 @@ describe("what an undo brings back", () => {
     ],
   ])("an approval of %i changes and the deletion of %j", (changed, deleted, [title, ...notes]) => {
     const counts = { created: 0, changed, deleted: deleted.length };
-    expect(undoOf(counts, [part(deleted)], { days: 30 })).toEqual({ title, notes });
+    expect(undoOf(counts, [part(deleted)], { days: 30 })).toEqual({
+      ...{ title, notes },
+      ...(changed === 0 && deleted.join() === "bad_name" && { isImpossible: true }),
+    });
   });
 
   test.each([
