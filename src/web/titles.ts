@@ -311,7 +311,8 @@ function deletedNames(parts: readonly EffectPart[]): string | undefined {
   if (count === 1 && kinds[0]?.noun === "option") return kinds[0].names[0];
   return kinds
     .map(
-      ({ noun, names }) => `${noun}${names.length === 1 ? "" : "s"} ${names.join(kinds.length > 1 ? ", " : " and ")}`,
+      ({ noun, names }) =>
+        `${noun}${names.length === 1 ? "" : "s"} ${kinds.length > 1 ? names.join(", ") : commaList(names)}`,
     )
     .join(" and ");
 }

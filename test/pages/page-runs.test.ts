@@ -138,6 +138,22 @@ describe("a deletion that waits", () => {
     await expect.poll(() => row()?.decided).toMatch(/^Declined on the page by /);
   });
 
+  test("has the names of a few deletions in its title, as a list", async () => {
+    const { client, control, sandbox, person } = await shared();
+    const targeting = await sandbox.targeting("Listed targeting");
+    const options = ["Boots", "Caps", "Hats"].map((name, at) => ({
+      _id: `01HZZZZZZZZZZZZZZZZZZZZZW${at}`,
+      targeting,
+      name,
+    }));
+    await control("/seed", { options: options.map((one) => ({ ...one, contexts: [] })) });
+    const answer = client.callTool("delete_options", { ids: options.map(({ _id }) => _id) });
+    const { runId, title } = await newlyWaiting(person);
+    expect(title).toBe("Delete options Boots, Caps and Hats from Listed targeting");
+    await person.press(runId, "decline");
+    await answer;
+  });
+
   test("is read again for the next request if the service did not answer", async () => {
     const { client, control, sandbox, person } = await shared();
     const targeting = await sandbox.targeting("Unread targeting");
