@@ -694,7 +694,7 @@ test("runs are listed by day, narrowed and searched, and one is shown with its c
     await problems.waitFor();
     expect(await problems.getByRole("columnheader").allInnerTexts()).toEqual([
       "Line",
-      "Value",
+      "Name or value",
       "Problem",
       "Suggestion",
     ]);

@@ -234,6 +234,7 @@ function Result({ detail: { run, undo, undone } }: { readonly detail: RunDetail 
         <>
           <strong>{counted(total, "change")}</strong>
           <Kinds of={did} isUndo={isUndo} />
+          {counts.failed > 0 && <span class="bad">{number(counts.failed)} failed</span>}
           <Bar shares={sharesOf(run)} total={counts.items} label="Result" />
           {counts.unknown > 0 && <span class="quiet">{counted(counts.unknown, run.noun)} unknown</span>}
         </>

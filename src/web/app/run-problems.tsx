@@ -178,7 +178,11 @@ export function Problems(list: { readonly run: RunRow; readonly of: "failed" | "
   return (
     <>
       {page.note && <p class="quiet small">{page.note}</p>}
-      <Table caption={title} heads={[head || "Row", "Value", "Problem", "Suggestion"]} className="problem-rows stacks">
+      <Table
+        caption={title}
+        heads={[head || "Row", "Name or value", "Problem", "Suggestion"]}
+        className="problem-rows stacks"
+      >
         {page.rows.map(({ place, value, problem, suggestion, outcome: how }, at) => (
           <tr key={at}>
             <th scope="row">
