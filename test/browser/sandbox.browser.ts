@@ -80,7 +80,7 @@ test("problems are grouped by cause, lead to their events, and a corrected event
         expect.stringMatching(/1×\s+Sign_up\s+unknown event name\s+Fix: rename Sign_up to sign_up/),
       ]);
     const dot = problems.locator(".dot").first();
-    expect([await dot.getAttribute("title"), await dot.getAttribute("class")]).toEqual(["Dropped", "dot deleted"]);
+    expect([await dot.getAttribute("title"), await dot.getAttribute("class")]).toEqual(["Dropped", "dot dropped"]);
     await problems.getByRole("button", { name: /Purchase/ }).click();
     await expect.poll(() => rowNames(page, "Events")).toEqual(["Purchase", "Purchase", "Purchase"]);
     const results = page.getByRole("group", { name: "Results" });
