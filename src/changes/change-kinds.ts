@@ -99,6 +99,7 @@ const KINDS: { readonly [Tool in WriteTool]: ChangeKind<Inputs[Tool]> } = {
       const hasNames = input.items.some(({ currentName, parentName }) => (currentName ?? parentName) !== undefined);
       const find = await optionFinder(input.targetingId, hasNames, context);
       const plan = planUpdateOptions(input, find);
+      plan.known = find.known;
       if (find.takenFor.length > 0) plan.note({ takenFor: find.takenFor });
       return plan;
     },

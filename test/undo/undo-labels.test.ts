@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 import { ulidSource } from "../../src/spec/names-and-contexts.ts";
 import { type TestClient, textOf } from "../support/clients.ts";
+import { addFault } from "../support/hold.ts";
 import { groupItems } from "../support/service.ts";
 import { warmSessions } from "../support/writing.ts";
 
@@ -481,4 +482,16 @@ test("an undo of a plan, of an old or an unknown run is refused, and one that ot
   await call("update_options", { items: [{ _id: plain, name: "Theirs" }] });
   const overtaken = await call("apply_plan", { runId: undo.data.runId });
   expect(overtaken.data).toMatchObject({ status: "failed", requests: { sent: 0 } });
+});
+
+test("renames by name can be undone, although the service does not answer reads of single options", async () => {
+  const { sandbox, call, undone } = await session();
+  const targetingId = await sandbox.targeting("Unread");
+  await sandbox.options(targetingId, [{ name: "One" }, { name: "Two" }]);
+  const clear = await addFault(sandbox.url, { kind: "status", status: 503, on: "getOption", probability: 1 });
+  const items = ["One", "Two"].map((name) => ({ currentName: name, name: `${name} new` }));
+  const renamed = await call("update_options", { targetingId, items });
+  await clear();
+  expect(renamed.data.results).toMatchObject([{ from: "One" }, { from: "Two" }]);
+  expect((await undone(renamed.data.runId)).labels).toEqual({ exact: 2 });
 });

@@ -161,13 +161,15 @@ async function noteOptions(plan: Plan, changes: readonly ChangingStep[], reads: 
     step.operation === "updateOptions" && step.item.contexts === undefined ? [{ step, item: step.item, id }] : [],
   );
   if (updates.length === 0) return;
-  const there = new Map(await reads.records(updates.map(({ id }) => id)));
+  const there = new Map(plan.known);
+  const isUnread = (id: string): boolean => !there.has(id);
+  for (const [id, record] of await reads.records(updates.map(({ id }) => id).filter(isUnread))) there.set(id, record);
   const parents = updates.flatMap(({ item, id }) =>
     item.parent === undefined
       ? []
       : [item.parent, there.get(id)?.parent].filter((parent) => typeof parent === "string"),
   );
-  for (const [id, record] of await reads.records(parents.filter((id) => !there.has(id)))) there.set(id, record);
+  for (const [id, record] of await reads.records(parents.filter(isUnread))) there.set(id, record);
   const place = (parent: string | null) => ({
     parent,
     parentName: parent === null ? null : (there.get(parent)?.name ?? null),

@@ -7,6 +7,7 @@ import type { PlacedOption } from "../../reads/saved-options.ts";
 import { ownReason, type Reason, type ReportedObject } from "../../runs/outcome.ts";
 import { LIMITS, OWN_BODY_BYTES } from "../../spec/limits.ts";
 import { bytesOf, contextIdProblem, isUlid, nameProblem, trimContextId } from "../../spec/names-and-contexts.ts";
+import type { OptionRecord } from "../../spec/records.ts";
 import type { UpdateContextsItem } from "../call.ts";
 import { type JournalEntry, PreviousValues, type RunFacts, type Settlement, type Step } from "../rows/entries.ts";
 import { RowBlock, type RowRange } from "../rows/row-block.ts";
@@ -93,6 +94,8 @@ export class Plan {
   readonly former = new PreviousValues();
   readonly make = new StepMaker(() => this.steps.length);
   facts: RunFacts = {};
+  /** Options that were read to find others by name, by ID. Their previous values need no further read. */
+  known: ReadonlyMap<string, OptionRecord> = new Map();
 
   /** When the plan was made, in milliseconds since 1970. What it has read counts as current for a short time. */
   madeAt?: number;
