@@ -19,7 +19,6 @@ import type {
 import { ownReason, type Reason } from "../runs/outcome.ts";
 import { isUnstarted } from "../runs/store.ts";
 import type { Turn } from "../runs/turn.ts";
-import type { OptionRecord } from "../spec/records.ts";
 import type { RouteTable } from "../spec/routes.ts";
 import { requestReason } from "./api-reasons.ts";
 import type { WriteCall } from "./call.ts";
@@ -366,11 +365,11 @@ async function* removedLines(
     } else {
       const options = one.kind === "options" ? one.options : placedOptions(api, one._id, signal);
       const within = one.kind === "targeting" ? { targeting: one._id } : {};
-      const note = (option: OptionRecord, held: readonly string[]): void => {
+      for await (const read of withContexts(api, options, { signal })) {
+        const { option, contexts } = read;
+        // Recorded here, in the order of the service, because an undo creates the options again in this order.
         former.record({ ...option, ...within });
-        former.option({ _id: option._id, held: [...held] });
-      };
-      for await (const read of withContexts(api, options, { signal, onRead: note })) {
+        former.option({ _id: option._id, held: [...contexts] });
         yield `${JSON.stringify(savedOption(read, read.contexts))}\n`;
       }
     }

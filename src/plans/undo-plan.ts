@@ -189,14 +189,22 @@ function isOverfull({ add, remove }: Intent, { contextCount, contexts = [] }: Pr
   return bytesOf(contexts) + bytesOf(add) - bytesOf(remove) > LIMITS.optionContextBytes.value;
 }
 
-/** Sorts the changes of an undo: creations with groups first, then changes, then deletions with groups last. */
+/**
+ * Sorts the changes of an undo: creations first, then changes, then deletions with groups last. Creations keep their
+ * order, but a group comes before its sub-options.
+ */
 export function inOrder(intents: readonly Intent[]): readonly Intent[] {
-  const rank = ({ kind, type, there }: Intent): number => {
-    if (kind === "create") return type === "collection" ? 0 : 1;
-    if (kind === "change") return 2;
-    return there?.type === "collection" ? 4 : 3;
+  const created = new Map(intents.flatMap((one) => (one.kind === "create" ? [[one.key, one]] : [])));
+  const placed = intents.flatMap((one) => {
+    const group = one.kind === "create" ? created.get(one.parent ?? "") : undefined;
+    return group === undefined ? [one] : [group, one];
+  });
+  const rank = ({ kind, there }: Intent): number => {
+    if (kind === "create") return 0;
+    if (kind === "change") return 1;
+    return there?.type === "collection" ? 3 : 2;
   };
-  return intents.toSorted((one, other) => rank(one) - rank(other));
+  return [...new Set(placed)].sort((one, other) => rank(one) - rank(other));
 }
 
 function changeBack({ key: ref, kind, name, type, parent, add, remove }: Intent): Change {
