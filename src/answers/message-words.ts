@@ -48,18 +48,24 @@ function aboutLine(line: string, write: (line: string) => string): Text {
 
 /**
  * Returns a text for each reader, such as an agent or a person at the page. `write` gets the sentence that tells this
- * reader how to resume the run, alone and after another step (`then`).
+ * reader how to resume the run, alone and after another step (`then`). `inSheet`: the words for the reader of a sheet.
  */
-export function resuming(write: (resume: string, then: string) => string): Text {
+export function resuming(
+  write: (resume: string, then: string) => string,
+  inSheet = "give this sheet again.",
+): Exclude<Text, string> {
   const its = (act: string) => write(capitalized(act), `Then ${act}`);
   return {
     agent: its("call resume_run with this runId."),
     page: its("press Resume run."),
     endedPage: its("ask the agent to make the change again."),
     terminal: its("run targeting-mcp apply with the ID of the run."),
-    sheet: its("give this sheet again."),
+    sheet: its(inSheet),
   };
 }
+
+/** For an item that may have been applied: as a row of a new run, it could fail because of what it has created. */
+export const RESUME_FIRST = "resume the run of this sheet before you give the sheet again.";
 
 /** Returns a text that says how to make the call again, in the words for each reader. */
 export function startingOver(write: (again: string) => string): Text {

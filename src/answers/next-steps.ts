@@ -111,7 +111,7 @@ function askable({ counts, failures, tool, unknownIsFinal }: ReportedRun): numbe
   return counts.unknown - unclear.reduce((sum, { count }) => sum + count, 0);
 }
 
-const UNCLEAR: ReadonlySet<string> = new Set(["OWNER_UNCLEAR", "PLAN_STALE"]);
+export const UNCLEAR: ReadonlySet<string> = new Set(["OWNER_UNCLEAR", "PLAN_STALE"]);
 
 function resumeStep(run: ReportedRun, runId: string, causes: ReadonlySet<Cause | undefined>): string {
   const isWaited = causes.has("busy") || causes.has("network");

@@ -19,6 +19,7 @@ import {
   number,
   onPage,
   ownerUnclearMessage,
+  RESUME_FIRST,
   resuming,
   type Sentence,
   saying,
@@ -223,6 +224,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
     remedy: resuming(
       (resume) =>
         `${resume} It repeats the request and finds out whether the first one was applied; nothing is created twice.`,
+      RESUME_FIRST,
     ),
   }),
   NOT_SENT: (detail) => ({
@@ -275,7 +277,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   }),
   PARTLY_APPLIED: (detail) => ({
     message: `the item was applied in part${because(detail)}`,
-    remedy: resuming((resume) => `${resume} It finishes what it can and reports what happened.`),
+    remedy: resuming((resume) => `${resume} It finishes what it can and reports what happened.`, RESUME_FIRST),
   }),
   OWNER_UNCLEAR: ownerUnclearMessage,
   STOPPED_BY_ERROR: (detail) => ({

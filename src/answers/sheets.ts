@@ -68,6 +68,8 @@ export function resultSheetText({
   isPart,
   events,
   isDryRun = false,
+  unresolved,
+  isStopped = false,
 }: {
   readonly savedTo: string;
   readonly results: ReadonlyMap<string, number>;
@@ -79,23 +81,38 @@ export function resultSheetText({
   readonly events?: Pick<Counts, "succeeded" | "unknown" | "notApplied">;
   /** Whether this is the sheet of a dry run of events, in which none was sent. */
   readonly isDryRun?: boolean;
+  /** The ID of the run, if resuming it finds out which of the unknown rows were applied. */
+  readonly unresolved?: string | undefined;
+  /** Whether the run ended early, so that resuming it applies the rows that were not applied. */
+  readonly isStopped?: boolean;
 }): string {
   const counts = [...results].map(([result, count]) => `${thousands(count)} ${result.toLowerCase()}`).join(", ");
   const what = isPart ? "only the rows with this outcome" : "the sheet with results";
   const needing = isPart && results.has("Failed") && results.has("Not applied") ? NEEDING_ROWS : "";
-  const first = `Saved ${what} to ${quoteUntrusted(savedTo)}. Rows: ${counts === "" ? "none" : counts}.${needing}`;
+  let first = `Saved ${what} to ${quoteUntrusted(savedTo)}. Rows: ${counts === "" ? "none" : counts}.${needing}`;
   if (!isOver) return `${first}\nThe run continues, so rows that are not applied yet may be applied later.`;
   const fix = `Next: fix the cells that Problem and How to fix describe, then: ${again}`;
   if (isDryRun) return [first, ...dryRunLines(results, { isPart, fix })].join("\n");
   if (events !== undefined) return [first, ...eventLines(events, fix)].join("\n");
   const isOpen = [...results.keys()].some((result) => result !== "Done" && result !== "Already done");
   if (!isOpen) return first;
+  if (unresolved !== undefined) return `${first}\n${resumeFirst(unresolved, again)}`;
+  if (isStopped && results.has("Not applied")) first += `\n${EITHER}`;
   if (isPart) return `${first}\n${fix}`;
   const done = isAppliedAgain
     ? "Rows that are done are applied again. They change only options that were changed since."
     : "Rows that are done stay as they are, but an option that was deleted since is created again.";
   return `${first}\n${done}\n${fix}`;
 }
+
+function resumeFirst(runId: string, again: string): string {
+  return (
+    `Next: resume_run ${JSON.stringify({ runId })} finds out which unknown rows were applied, and applies the rest. ` +
+    `Only after that, save the sheet again, fix the cells that Problem and How to fix describe, then: ${again}`
+  );
+}
+
+const EITHER = "Apply the rows with the result Not applied either with resume_run or with this file, not with both.";
 
 const NEEDING_ROWS = " The rows that were not applied need one of the failed rows, so they are included.";
 

@@ -1,10 +1,10 @@
 import { dirname, resolve } from "node:path";
 import { renderAnswer } from "../answers/budget.ts";
 import { messageFor } from "../answers/failures.ts";
-import { rejectsUri } from "../answers/next-steps.ts";
+import { rejectsUri, UNCLEAR } from "../answers/next-steps.ts";
 import { differenceLine } from "../answers/plan-words.ts";
 import { columnsOf, failedRowsText, resultSheetText, unknownEventsText } from "../answers/sheets.ts";
-import { fileOf } from "../changes/change-kinds.ts";
+import { fileOf, isUndone, isWithdrawn } from "../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import { contextRows, optionRows } from "../changes/rows/input-rows.ts";
 import { type EventRun, isEventRun } from "../events/run/event-runs.ts";
@@ -352,9 +352,21 @@ export async function savedResults(
       again: againCall(found, saveTo),
       isAppliedAgain: call.tool === "update_contexts",
       isPart: only !== undefined,
+      ...(found.run && resumingOf(found.run)),
       ...(found.events && { events: found.events.state.counts(), isDryRun: status === "planned" }),
     }),
   ]);
+}
+
+/** Returns what resuming a run does with the rows of its sheet. */
+function resumingOf(run: ChangeRun) {
+  const { header, state } = run;
+  if (isUndone(state) || isWithdrawn(state)) return {};
+  const isUnresolved = Array.from({ length: state.objects.length }, (_, object) => object).some(
+    (object) => state.standing(object) === "unknown" && !UNCLEAR.has(state.reason(object)?.code ?? ""),
+  );
+  const isStopped = ["interrupted", "cancelled"].includes(run.status());
+  return { isStopped, ...(isUnresolved && { unresolved: header.runId }) };
 }
 
 function againCall({ run, events, file: { given = {} } }: SheetRun, file: string): string {

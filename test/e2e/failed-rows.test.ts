@@ -23,7 +23,7 @@ async function withSheets(more: Readonly<Record<string, string>> = {}) {
     return call(client, tool, { ...(tool !== "track_events" && { targetingId }), file: name });
   };
   const saved = (name: string) => readFileSync(join(folder, name), "utf8");
-  return { client, folder, targetingId, given, saved };
+  return { client, folder, sandbox, targetingId, given, saved };
 }
 
 test("the failed rows alone go in once they are corrected, each with the name and the group that it continues", async () => {
@@ -241,4 +241,30 @@ test("a row without a name that differs from the option above says to which opti
   expect(made.text).toContain(
     "A row without a name belongs to the option above: if it means another option, give its name.",
   );
+});
+
+test("a sheet with unknown rows says to resume the run before the sheet is given again", async () => {
+  const { client, sandbox, given, saved } = await withSheets({
+    TARGETING_MCP_RETRY_BUDGET_MS: "300",
+    TARGETING_MCP_REQUEST_TIMEOUT_MS: "500",
+  });
+  await sandbox.control("POST", "/faults", {
+    faults: [
+      { on: "write", nth: 1, times: 1, kind: "reset", applied: true },
+      { on: "write", nth: 2, times: 1000, kind: "status", status: 502, applied: false },
+    ],
+  });
+  const { runId, counts } = await given("bulk_add_options", "new.csv", "Option,Context IDs\nNew,A-1\nX,A-1\n");
+  expect(counts).toMatchObject({ unknown: 1, failed: 1 });
+  const results = await call(client, "get_run", { runId, saveTo: "unknown.csv" });
+  expect(results.text).toContain("Rows: 1 unknown, 1 failed.");
+  expect(results.text).toMatch(
+    new RegExp(`Next: resume_run \\{"runId":"${runId}"\\} finds out .* Only after that, save the sheet again, fix .*`),
+  );
+  expect(saved("unknown.csv")).toContain("Resume the run of this sheet before you give the sheet again. It repeats");
+  await sandbox.control("DELETE", "/faults");
+  await call(client, "resume_run", { runId });
+  const resumed = await call(client, "get_run", { runId, saveTo: "resumed.csv" });
+  expect(resumed.text).toContain("Rows: 1 done, 1 failed.");
+  expect(resumed.text).toMatch(/Next: fix the cells .*: bulk_add_options /);
 });
