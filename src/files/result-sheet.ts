@@ -16,6 +16,8 @@ export interface RowResult {
   readonly problem?: string | undefined;
   readonly howToFix?: string | undefined;
   readonly _id?: string | undefined;
+  /** Whether the row created its option, so that the ID in the row, if any, is that of a deleted one. */
+  readonly isCreated?: boolean;
   /**
    * What was done with the option (`action`) and its Context IDs (`contextAction`). These are written only if the
    * caller's row names no action.
@@ -171,7 +173,7 @@ class ResultWriter {
       if (at === undefined || text === undefined || (isKept && (cells[at] ?? "").trim() !== "")) return;
       cells[at] = this.#form.format === "xlsx" ? workbookCell(text) : inertCell(text);
     };
-    put("_id", found._id, true);
+    put("_id", found._id, found.isCreated !== true);
     put("action", found.action, true);
     put("op", found.contextAction, true);
     put("result", found.result);

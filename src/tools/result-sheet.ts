@@ -190,7 +190,7 @@ async function resultsOf(
     if ("problem" in found) return { ...own, ...found.problem };
     const at = found.object;
     const result = RESULTS[state.standing(at)];
-    return { ...own, result, _id: state.idOf(at) ?? ids.get(name), ...reasonCells(state.reason(at)) };
+    return { ...own, result, _id: state.idOf(at) ?? ids.get(name), isCreated, ...reasonCells(state.reason(at)) };
   };
 }
 

@@ -199,7 +199,7 @@ test("a group inside a group is named as such, not as a missing group", async ()
 });
 
 test("a row whose option was deleted since creates it again, and the answers say so", async () => {
-  const { client, targetingId, given } = await withSheets({ TARGETING_MCP_CONFIRM: "off" });
+  const { client, targetingId, given, saved: contentOf } = await withSheets({ TARGETING_MCP_CONFIRM: "off" });
   const made = await given("bulk_add_options", "two.csv", "Option,Context IDs\nShoes,A-1\nHats,B-1\nX,C-1\n");
   await call(client, "delete_options", { targetingId, names: ["Shoes"] });
   const saved = await call(client, "get_run", { runId: made.runId, saveTo: "two-results.csv" });
@@ -214,6 +214,12 @@ test("a row whose option was deleted since creates it again, and the answers say
   expect(planned.text).toContain(note);
   const again = await call(client, "bulk_add_options", args);
   expect(again.text).toContain(note);
+  // The sheet of this run has the new ID, so its row is done.
+  await call(client, "get_run", { runId: again.runId, saveTo: "again.csv" });
+  const [created] = again.results.filter(({ name }) => name === "Shoes");
+  expect(contentOf("again.csv")).toMatch(new RegExp(`^Shoes,A-1,${created?._id},.*Done`, "m"));
+  const third = await call(client, "bulk_add_options", { targetingId, file: "again.csv", dryRun: true });
+  expect(third.counts).toMatchObject({ alreadyDone: 2, failed: 1, pending: 0 });
   // The option exists again, so its row no longer creates a new one.
   expect((await call(client, "bulk_add_options", { ...args, dryRun: true })).text).not.toContain("has the ID of");
 });
