@@ -74,6 +74,10 @@ const ITEM_PROBLEMS: Readonly<Record<string, Entry>> = {
     message: "a sub-option (parent, parentName) cannot be a group itself (type collection, children, exposeChildren)",
     remedy: "Groups cannot be inside groups. Leave out the parent, or the fields that make it a group.",
   },
+  notGroup: {
+    message: "a regular option with this name exists, and it cannot become a group",
+    remedy: "Choose another name for the group, or rename the option first.",
+  },
   noChange: { message: "the item changes nothing", remedy: "Give at least one field to change." },
   ownParent: { message: "the option was given as its own parent", remedy: "Give the ID of an option group." },
   noOption: {

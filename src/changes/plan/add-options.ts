@@ -148,7 +148,7 @@ interface Existing {
   readonly alike: ReadonlyMap<string, string>;
 }
 
-type Place = Pick<OptionRecord, "_id" | "parent">;
+type Place = Pick<OptionRecord, "_id" | "parent" | "type">;
 
 async function existingOptions(
   targetingId: string,
@@ -161,7 +161,9 @@ async function existingOptions(
 
 async function placesOf(targetingId: string, { api, signal }: PlanningContext): Promise<ReadonlyMap<string, Place>> {
   const places = new Map<string, Place>();
-  for await (const { name, _id, parent } of readOptions(api, targetingId, signal)) places.set(name, { _id, parent });
+  for await (const { name, _id, parent, type } of readOptions(api, targetingId, signal)) {
+    places.set(name, { _id, parent, type });
+  }
   return places;
 }
 
@@ -172,10 +174,16 @@ async function placesOf(targetingId: string, { api, signal }: PlanningContext): 
 function planExisting(
   plan: Plan,
   option: NewOption,
-  { _id: there, parent }: Place,
+  { _id: there, parent, type }: Place,
   existing: Existing,
   group?: string | null,
 ): void {
+  if (type === "atomic" && (option.children.length > 0 || (option.isGroup && existing.onExisting === "addContexts"))) {
+    plan.fail(option.object, ownReason("INVALID_ITEM", { problem: "notGroup", existingId: there }));
+    for (const { object } of option.children)
+      plan.leaveOut(object, ownReason("NEEDS_FAILED", { needs: option.object }));
+    return;
+  }
   if (group !== undefined && group !== parent) noteObject(plan, "elsewhere", option.name);
   const add = existing.onExisting === "addContexts" ? option.contexts : [];
   if (add.length === 0) plan.settlements.push(unchangedOption(option.object, there, existing.onExisting));
