@@ -2,6 +2,7 @@ import { placeWords, quoteUntrusted } from "../answers/fence.ts";
 import { many, number } from "../answers/message-words.ts";
 import type { ManagementApi } from "../api/management.ts";
 import type { ChangeRun } from "../changes/change-run.ts";
+import { targetOf } from "../changes/rows/entries.ts";
 import { type OptionContents, readOptionContents } from "../reads/option-contents.ts";
 import { readOptions } from "../reads/option-lists.ts";
 import type { ReportedObject } from "../runs/outcome.ts";
@@ -79,7 +80,7 @@ function holdsWords({ contextIds, bytes, limit }: FullOption): string {
 }
 
 /** Returns what is known about the limit of the project. The service cannot list all its targetings. */
-function projectWords({ isProject, targetings }: LimitsMet): readonly string[] {
+function projectWords({ isProject, targetings, deletedAgain }: LimitsMet): readonly string[] {
   if (!isProject) return [];
   const limit = LIMITS.projectContextIds.value;
   const held = targetings.flatMap(({ name, contextIds }) => (contextIds === undefined ? [] : [{ name, contextIds }]));
@@ -87,7 +88,10 @@ function projectWords({ isProject, targetings }: LimitsMet): readonly string[] {
     ({ name, contextIds }) =>
       `the options of ${quoteUntrusted(name)} alone hold ${number(contextIds)}, so at most ${fitWords(limit - contextIds)}`,
   );
+  const [was, its] = deletedAgain === 1 ? ["was", "its"] : ["were", "their"];
+  const deleted = `${many(deletedAgain, "new option")} could not get all ${its} Context IDs and ${was} deleted again: the limit that was reached is that of the project`;
   return [
+    ...(deletedAgain > 0 ? [deleted] : []),
     `The project may hold ${number(limit)} Context IDs over all its targetings; the service gives no total` +
       (words.length === 0 ? "" : `; ${words.join("; ")}`),
   ];
@@ -136,6 +140,7 @@ function stoppedAtLimit({ state }: ChangeRun) {
   const optionIds = new Set<string>();
   let first: ReportedObject | undefined;
   let isNew = false;
+  let deletedAgain = 0;
   for (let object = 0; object < state.objects.length; object += 1) {
     const standing = state.standing(object);
     const reason = standing === "failed" ? state.reason(object) : undefined;
@@ -144,8 +149,11 @@ function stoppedAtLimit({ state }: ChangeRun) {
       const targeting = reason.detail?.targeting;
       if (reason.code === OF_OPTIONS && typeof targeting === "string") targetingIds.add(targeting);
       const option = reason.operation === "updateOptions" ? state.idOf(object) : undefined;
-      if (reason.code === OF_CONTEXT_IDS && option !== undefined) optionIds.add(option);
-      isNew ||= reason.code === OF_CONTEXT_IDS && reason.operation !== "updateOptions";
+      // A new option has no more Context IDs than fit into it. If it did not get all of them, the run deleted it again.
+      const isDeleted = option !== undefined && isCreated(option, state);
+      if (reason.code === OF_CONTEXT_IDS && isDeleted) deletedAgain += 1;
+      else if (reason.code === OF_CONTEXT_IDS && option !== undefined) optionIds.add(option);
+      isNew ||= reason.code === OF_CONTEXT_IDS && (isDeleted || reason.operation !== "updateOptions");
       if (first === undefined) {
         first = state.objects.at(object);
         continue;
@@ -155,7 +163,13 @@ function stoppedAtLimit({ state }: ChangeRun) {
     side.count += 1;
     if (standing === "succeeded" || standing === "alreadyDone") side.isIn += 1;
   }
-  return { first, ...sides, isNew, targetingIds: [...targetingIds], optionIds: [...optionIds] };
+  return { first, ...sides, isNew, deletedAgain, targetingIds: [...targetingIds], optionIds: [...optionIds] };
+}
+
+/** Returns whether a run created an option: then the steps that add its Context IDs refer to its creation. */
+function isCreated(option: string, state: ChangeRun["state"]): boolean {
+  const updates = state.stepsChanging(option).filter(({ operation }) => operation === "updateOptions");
+  return updates.every((step) => targetOf(step) === undefined);
 }
 
 function fullOption({ option, contexts }: OptionContents, { state }: ChangeRun): FullOption {

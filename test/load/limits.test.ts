@@ -113,6 +113,22 @@ test("an option that is full says so of itself; a full project is told apart fro
   expect(told).toContain('the options of "Sports" alone hold 199,998, so at most 2 more fit');
 });
 
+test("a new option for which the project has no room is deleted again, and the answer says so", async () => {
+  const session = await startSession();
+  const targeting = await session.sandbox.targeting("Travel");
+  const counts = [49_999, 49_999, 49_999, 39_993];
+  const options = counts.map((count, at) => ({
+    ...{ _id: ulid(at + 1), targeting, name: `Old ${at}`, contexts: contextIds(count, `${at}-`) },
+  }));
+  await session.control("/seed", { options });
+  const items = [{ name: "New", contexts: contextIds(10_030) }];
+  const report = await session.write("bulk_add_options", { targetingId: targeting, items });
+  expect(report.counts).toMatchObject({ items: 1, failed: 1 });
+  const notes = report.notes.join("\n");
+  expect(notes).toContain("1 new option could not get all its Context IDs and was deleted again: the limit that was");
+  expect(notes).toContain('the options of "Travel" alone hold 189,990, so at most 10,010 more fit');
+});
+
 test("of an item that does not fit nothing stays, and what then fits is applied, with the numbers of whole items", async () => {
   const session = await startSession();
   const targeting = await session.sandbox.targeting("Fillers");
