@@ -481,6 +481,12 @@ test("a dry run of a file names the first options that exist, and says what woul
   expect(adding.text).toContain("Would create 1 of 4 options, add Context IDs to 3 that exist.");
   const { text } = await call(client, "get_run", { runId: adding.runId });
   expect(text).toContain("Would create 1 of 4 options, add Context IDs to 3 that exist.");
+  // A new option with more Context IDs than one request can have gets the rest of them in another request.
+  const contexts = Array.from({ length: 10_001 }, (_, at) => `c${at}`);
+  await write("large.ndjson", `${JSON.stringify({ name: "Large", contexts })}\n`);
+  const large = await call(client, "bulk_add_options", { targetingId, file: "large.ndjson", dryRun: true });
+  expect(large.text).toContain("Would create 1 option.");
+  expect((await call(client, "get_run", { runId: large.runId })).text).toContain("Would create 1 option.");
 });
 
 test("a planned sheet comes back with semicolons and results, and does nothing when it is planned again", async () => {

@@ -24,7 +24,7 @@ import { changesOf, DeadlineExceeded, undefinedIfLate, withinWait } from "../api
 import { type ToolAnswer, type ToolContext, ToolError } from "../define-tool.ts";
 import { withCurrentHolders } from "../option-search.ts";
 import { reportRun } from "../run-reports.ts";
-import { applySteps, type Given, planInTime, unstartedReport } from "./planned.ts";
+import { applySteps, extendedOf, type Given, planInTime, unstartedReport } from "./planned.ts";
 
 interface Shown {
   readonly plan: Plan;
@@ -149,8 +149,9 @@ async function propose(runId: string, plan: Plan, context: ToolContext): Promise
   const stored = await changes.runs.stored(runId);
   if (stored === undefined) throw new ToolError("the dry run is no longer stored", "Make the call with dryRun again.");
   const effect = effectOfPlan(plan)?.sentence;
-  const foreseen = requestsToSend(plan, new RunState(plan));
-  plan.facts = { ...plan.facts, shown: planDigest(plan), foreseen, ...(effect !== undefined && { effect }) };
+  const state = new RunState(plan);
+  const planned = { foreseen: requestsToSend(plan, state), ...extendedOf(stored.header.call, state) };
+  plan.facts = { ...plan.facts, shown: planDigest(plan), ...planned, ...(effect !== undefined && { effect }) };
   plan.madeAt = context.clock.now();
   await changes.propose(stored.header, plan);
 }

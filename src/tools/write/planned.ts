@@ -11,6 +11,7 @@ import type { ChangeRun } from "../../changes/change-run.ts";
 import { RunState } from "../../changes/change-state.ts";
 import type { ChangeHeader, StartPlanned } from "../../changes/changes.ts";
 import type { Plan, Planning } from "../../changes/plan/plan.ts";
+import { targetOf } from "../../changes/rows/entries.ts";
 import { RowBlock } from "../../changes/rows/row-block.ts";
 import { undefinedIf } from "../../platform/files.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
@@ -47,12 +48,15 @@ export function unstartedReport(call: WriteCall, state: RunState, { environment 
 }
 
 /** For a call that adds options: returns how many options that already exist would get more Context IDs. */
-function extendedOf({ tool }: WriteCall, state: RunState): { readonly extended?: number } {
+export function extendedOf({ tool }: WriteCall, state: RunState): { readonly extended?: number } {
   if (tool !== "bulk_add_options") return {};
   const objects = new Set<number>();
   for (let id = 0; id < state.steps.length; id += 1) {
     if (state.steps.partAt(id)?.operation !== "updateOptions") continue;
-    for (const object of state.steps.at(id)?.objects ?? []) {
+    const step = state.steps.at(id);
+    // An option without an ID is created by the call itself, and this step adds the rest of its Context IDs.
+    if (step === undefined || targetOf(step) === undefined) continue;
+    for (const object of step.objects) {
       if (state.standing(object) === "pending") objects.add(object);
     }
   }
