@@ -15,6 +15,7 @@ import { fenced, quoteUntrusted, redactorFor } from "../../src/answers/fence.ts"
 import { nextStepsOf } from "../../src/answers/next-steps.ts";
 import { headline } from "../../src/answers/run-headline.ts";
 import { resultRow } from "../../src/answers/run-results.ts";
+import { resultSheetText } from "../../src/answers/sheets.ts";
 import type { Loss } from "../../src/changes/plan/plan.ts";
 
 describe("foreign text", () => {
@@ -198,4 +199,13 @@ test("an interrupted run of events says to look for what may have been sent befo
   const [look, resume] = nextStepsOf(run);
   expect(look).toMatch(/^get_run .* before you send any of them again, and before you resume the run$/);
   expect(resume).toMatch(/^resume_run /);
+});
+
+test("the text about a sheet with results says when to resume the run first, and when to do only one of the two", () => {
+  const about = { savedTo: "r.xlsx", isOver: true, again: "bulk_add_options {}", isAppliedAgain: false, isPart: false };
+  const stopped = { ...about, results: new Map([["Not applied", 2]]), isStopped: true };
+  expect(resultSheetText(stopped)).toContain("either with resume_run or with this file, not with both.\nRows that");
+  expect(resultSheetText({ ...stopped, isStopped: false })).not.toContain("resume_run");
+  const unknown = resultSheetText({ ...stopped, results: new Map([["Unknown", 1]]), unresolved: "R" });
+  expect(unknown).toContain('\nNext: resume_run {"runId":"R"} finds out which unknown rows were applied');
 });
