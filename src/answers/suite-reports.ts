@@ -8,6 +8,7 @@ import { pageBudget, renderAnswer, takeRows, tokensOf } from "./budget.ts";
 import { basisNote, suiteReportUri, suiteUri } from "./event-suites.ts";
 import { escapeInvisible, fenced, plain, quoteUntrusted } from "./fence.ts";
 import { many } from "./message-words.ts";
+import { planningFailure } from "./request-messages.ts";
 
 export function liveTestsEffect({ cases }: EventSuite): Effect {
   const events = cases.flatMap(eventsOf);
@@ -37,7 +38,8 @@ export function suiteReportAnswer(run: {
   readonly notSaved?: string;
 }) {
   const { environment, suiteId, target, report, approval, shownBefore, savedTo, notSaved } = run;
-  const { results, ...counts } = report;
+  const { results, ended, ...counts } = report;
+  const failure = ended && planningFailure(ended);
   const all = results.filter(({ status }) => status === "mismatched").map(mismatchRow);
   const budget = pageBudget();
   const mismatches = takeRows(all, mismatchLine, budget);
@@ -50,11 +52,19 @@ export function suiteReportAnswer(run: {
   // On a live service, each test counts again. So the answer does not suggest it there.
   const mayRepeat = notRun === 0 && lost.length > 0 && (target === "sandbox" || environment === "sandbox");
   const nextSteps = [
-    notRun > 0 && "run smaller suites (eventNames, kinds): there was no time for all tests in one call",
+    failure?.remedy,
+    notRun > 0 &&
+      failure === undefined &&
+      "run smaller suites (eventNames, kinds): there was no time for all tests in one call",
     mayRepeat && `run_event_tests ${JSON.stringify({ suiteId, target })} runs all tests again`,
-  ].filter((step) => step !== false);
+  ].filter((step) => typeof step === "string");
   const omitted = all.length - mismatches.length;
   const notes = [
+    ...(failure === undefined
+      ? []
+      : [
+          `${failure.message}; this ended the tests after other test events had been sent, and ${many(notRun, "case")} ${notRun === 1 ? "was" : "were"} not run`,
+        ]),
     ...(notSaved === undefined ? [] : [`the report was not saved: ${plain(notSaved)}`]),
     ...notesOf(report),
     ...(shownBefore === undefined
@@ -165,9 +175,15 @@ function unansweredRow({ id, title, expected, reason }: CaseResult) {
 }
 
 function unansweredLine({ id, title, expected, reason }: ReturnType<typeof unansweredRow>): string {
-  const why = reason === "answerLost" ? "no answer came, the event may be recorded" : "the answer was not understood";
+  const why = reason === undefined || reason === "notRun" ? "it was not run" : UNANSWERED_WORDS[reason];
   return `${quoteUntrusted(id)} ${quoteUntrusted(title)}: expected ${expected}; ${why}`;
 }
+
+const UNANSWERED_WORDS = {
+  answerLost: "no answer came, the event may be recorded",
+  answerNotUnderstood: "the answer was not understood",
+  notSent: "the service could not be reached",
+} as const;
 
 const LONGEST = 200;
 

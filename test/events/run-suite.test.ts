@@ -72,6 +72,28 @@ describe("running a suite", () => {
     await expect(rejected("unauthorized")).rejects.toThrow(RejectedError);
   });
 
+  it("reports what was sent before an error that concerns all cases", async () => {
+    let sent = 0;
+    const report = await run(
+      async (body) => {
+        sent += 1;
+        if (sent > 20) throw new RejectedError({ operation, kind: "foreign", statusCode: 403, route: "POST /event" });
+        return follow(body);
+      },
+      { observe: async (event) => keptAs(event) },
+    );
+    expect(report).toMatchObject({
+      cases: suite.cases.length,
+      mismatched: 0,
+      ended: { kind: "foreign", statusCode: 403 },
+    });
+    expect(report.matched).toBeGreaterThan(10);
+    const reasons = new Set(report.results.flatMap(({ reason }) => reason ?? []));
+    expect(reasons).toEqual(new Set(["answerNotUnderstood", "notRun"]));
+    expect(junitXml(report, "ended")).toMatch(/ errors="[1-9]/);
+    expect(sent).toBeLessThan(30);
+  });
+
   it("runs nothing more once it is to stop, and passes nothing that it did not run", async () => {
     const stop = new AbortController();
     let sent = 0;

@@ -80,6 +80,18 @@ describe("against the sandbox", () => {
     );
   });
 
+  test("when the service refuses all events, the cases that were sent before are reported", async () => {
+    const { context, control } = await eventTools();
+    await control("/faults", { faults: [{ on: "trackEvent", kind: "status", status: 403, nth: 20 }] });
+    const { structured, text } = await answerOf(runEventTestsTool, { suite: generateEventTests() }, context);
+    const { cases, matched, unobservable } = report.parse(structured);
+    expect(matched).toBeGreaterThan(5);
+    expect(matched + unobservable).toBe(cases);
+    expect(text).toContain("the key is not allowed to send events; this ended the tests after other test events");
+    expect(text).toContain("Next: Set EVENT_APP_KEY");
+    expect(text).not.toContain("there was no time");
+  });
+
   test("the answer and the coverage say that the test events are counted, and how to leave them out", async () => {
     const { context, post } = await eventTools();
     const { text } = await answerOf(runEventTestsTool, { suite }, context);

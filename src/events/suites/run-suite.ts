@@ -1,5 +1,13 @@
 import * as z from "zod";
-import { AmbiguousError, BusyError, RejectedError } from "../../api/errors.ts";
+import {
+  AmbiguousError,
+  type ApiError,
+  BusyError,
+  isApiError,
+  NotSentError,
+  problemOf,
+  RejectedError,
+} from "../../api/errors.ts";
 import type { EventAnswer, EventApi } from "../../api/events.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { EVENT_MESSAGES } from "../../spec/events.ts";
@@ -18,7 +26,7 @@ const caseResult = z.object({
   status: z.enum(["matched", "mismatched", "unobservable"]),
   /** The verdict that was observed. `accepted`: the answer was `ok`, which ignored events get as well. */
   observed: z.enum([...VERDICTS, "accepted"]).exactOptional(),
-  reason: z.enum(["answerLost", "answerNotUnderstood", "notRun"]).exactOptional(),
+  reason: z.enum(["answerLost", "answerNotUnderstood", "notSent", "notRun"]).exactOptional(),
   /** If the case is mismatched: the finding that decides the verdict, as a sentence. Absent if there is no finding. */
   finding: z.string().exactOptional(),
   milliseconds: z.number(),
@@ -34,6 +42,8 @@ export const suiteReport = z.object({
   mismatched: z.number(),
   unobservable: z.number(),
   results: z.array(caseResult),
+  /** Set if an error that concerns all cases, such as an invalid key, ended the run: the stored fields of the error. */
+  ended: z.record(z.string(), z.unknown()).exactOptional(),
 });
 
 /** The report of a suite that was run. `cases` is the sum of `matched`, `mismatched` and `unobservable`. */
@@ -61,11 +71,19 @@ const CONCURRENCY = 8;
 const BUSY_ATTEMPTS = 20;
 const BUSY_PAUSE_MS = 50;
 
+interface SuiteRun extends RunSuiteOptions {
+  /** Whether an event may have reached the service. */
+  hasSent: boolean;
+  /** The error that ended the run. */
+  ended?: ApiError;
+}
+
 /**
- * Runs a suite, several cases at the same time. The events of a case are sent in order. Throws an ApiError if it
- * concerns all cases, such as an invalid key.
+ * Runs a suite, several cases at the same time. The events of a case are sent in order. An error that concerns all
+ * cases, such as an invalid key, ends the run. It is thrown if no event may have reached the service.
  */
 export async function runSuite({ cases }: EventSuite, options: RunSuiteOptions): Promise<SuiteReport> {
+  const run: SuiteRun = { ...options, hasSent: false };
   const results: CaseResult[] = [];
   let begun = 0;
   let done = 0;
@@ -73,7 +91,7 @@ export async function runSuite({ cases }: EventSuite, options: RunSuiteOptions):
     for (let index = begun++; index < cases.length; index = begun++) {
       const one = cases[index];
       if (one === undefined) return;
-      results[index] = await runCase(one, options);
+      results[index] = await runCase(one, run);
       done += 1;
       options.onProgress?.(done, cases.length);
     }
@@ -82,19 +100,21 @@ export async function runSuite({ cases }: EventSuite, options: RunSuiteOptions):
     begun = cases.length;
   };
   await Promise.all(Array.from({ length: CONCURRENCY }, () => worker().finally(stopAll)));
+  const { ended, hasSent } = run;
+  if (ended !== undefined && !hasSent) throw ended;
   const count = (status: CaseStatus) => results.filter((result) => result.status === status).length;
   const counts = { matched: count("matched"), mismatched: count("mismatched"), unobservable: count("unobservable") };
-  return { cases: results.length, ...counts, results };
+  return { cases: results.length, ...counts, results, ...(ended !== undefined && { ended: problemOf(ended) }) };
 }
 
-async function runCase(one: EventCase, options: RunSuiteOptions): Promise<CaseResult> {
+async function runCase(one: EventCase, run: SuiteRun): Promise<CaseResult> {
   const { id, title, kind, expected, basis, rule } = one;
-  const startedAt = options.clock.now();
+  const startedAt = run.clock.now();
   const observations: ObservedEvent[] = [];
-  for (const event of eventsOf(one)) observations.push({ ...(await observeEvent(event, options)), event });
+  for (const event of eventsOf(one)) observations.push({ ...(await observeEvent(event, run)), event });
   const { event, ...telling } = decisiveObservation(expected, observations);
   const status = statusOf(expected, telling.observed);
-  const finding = status === "mismatched" ? options.explain?.(event) : undefined;
+  const finding = status === "mismatched" ? run.explain?.(event) : undefined;
   return {
     id,
     title,
@@ -105,7 +125,7 @@ async function runCase(one: EventCase, options: RunSuiteOptions): Promise<CaseRe
     ...telling,
     status,
     ...(finding !== undefined && { finding }),
-    milliseconds: options.clock.now() - startedAt,
+    milliseconds: run.clock.now() - startedAt,
   };
 }
 
@@ -126,22 +146,25 @@ function statusOf(expected: Verdict, observed: CaseResult["observed"]): CaseStat
   return expected === "uncertain" || expected === observed ? "matched" : "mismatched";
 }
 
-async function observeEvent(
-  event: Readonly<Record<string, unknown>>,
-  { api, clock, observe, signal }: RunSuiteOptions,
-): Promise<Observation> {
-  if (signal?.aborted === true) return { reason: "notRun" };
+async function observeEvent(event: Readonly<Record<string, unknown>>, run: SuiteRun): Promise<Observation> {
+  const { api, clock, observe, signal } = run;
+  if (signal?.aborted === true || run.ended !== undefined) return { reason: "notRun" };
   try {
     const { message } = await sendPatiently(api, clock, JSON.stringify(event), signal);
+    run.hasSent = true;
     const kept = await observe?.(event);
     if (kept !== undefined) return { observed: kept };
     if (message === EVENT_MESSAGES.invalid) return { observed: "rejected" };
     return message === EVENT_MESSAGES.ok ? { observed: "accepted" } : { reason: "answerNotUnderstood" };
   } catch (error) {
-    if (error instanceof AmbiguousError) return { reason: "answerLost" };
     if (error === signal?.reason) return { reason: "notRun" };
-    if (error instanceof RejectedError && runEndOf(error) === undefined) return { reason: "answerNotUnderstood" };
-    throw error;
+    if (!isApiError(error)) throw error;
+    const isOfOne = error instanceof RejectedError && runEndOf(error) === undefined;
+    const isLost = error instanceof AmbiguousError;
+    if (isOfOne || isLost) run.hasSent = true;
+    else run.ended ??= error;
+    if (isLost) return { reason: "answerLost" };
+    return { reason: error instanceof NotSentError ? "notSent" : "answerNotUnderstood" };
   }
 }
 
@@ -187,7 +210,7 @@ function testCase(result: CaseResult): string {
 
 /** Returns whether an event of a case got no usable answer, for instance because the service failed. */
 export function isUnanswered({ reason }: Pick<CaseResult, "reason">): boolean {
-  return reason === "answerLost" || reason === "answerNotUnderstood";
+  return reason !== undefined && reason !== "notRun";
 }
 
 function outcomeOf(result: CaseResult): string | undefined {
