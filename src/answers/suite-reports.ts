@@ -2,6 +2,7 @@ import { BASES, BASIS_WORDS } from "../events/catalogue.ts";
 import type { contentsOf, SuiteFormat } from "../events/suites/emit.ts";
 import { type CaseResult, isUnanswered, type SuiteReport } from "../events/suites/run-suite.ts";
 import { type EventSuite, eventsOf } from "../events/suites/suite.ts";
+import { defined } from "../platform/by-key.ts";
 import { amount, capitalized, cutText } from "../platform/text.ts";
 import { type Approval, approvalLines, type Effect, effectPart, shortName } from "./approvals.ts";
 import { pageBudget, renderAnswer, takeRows, tokensOf } from "./budget.ts";
@@ -170,20 +171,24 @@ function mismatchLine({ id, title, expected, basis, rule, observed, finding }: M
   return `${quoteUntrusted(id)} ${quoteUntrusted(title)}: expected ${expected} (${why}), observed ${observed}${finding === undefined ? "" : `: ${finding}`}`;
 }
 
-function unansweredRow({ id, title, expected, reason }: CaseResult) {
-  return { id: cutText(id, LONGEST), title: cutText(title, LONGEST), expected, reason };
+function unansweredRow({ id, title, expected, reason, statusCode, said }: CaseResult) {
+  const answer = defined({ statusCode, said: said === undefined ? undefined : cutText(plain(said), LONGEST) });
+  return { id: cutText(id, LONGEST), title: cutText(title, LONGEST), expected, reason, ...answer };
 }
 
-function unansweredLine({ id, title, expected, reason }: ReturnType<typeof unansweredRow>): string {
-  const why = reason === undefined || reason === "notRun" ? "it was not run" : UNANSWERED_WORDS[reason];
-  return `${quoteUntrusted(id)} ${quoteUntrusted(title)}: expected ${expected}; ${why}`;
+function unansweredLine(row: ReturnType<typeof unansweredRow>): string {
+  const { id, title, expected, said } = row;
+  const words = said === undefined ? "" : `; it says ${quoteUntrusted(said)}`;
+  return `${quoteUntrusted(id)} ${quoteUntrusted(title)}: expected ${expected}; ${unansweredWords(row)}${words}`;
 }
 
-const UNANSWERED_WORDS = {
-  answerLost: "no answer came, the event may be recorded",
-  answerNotUnderstood: "the answer was not understood",
-  notSent: "the service could not be reached",
-} as const;
+function unansweredWords({ reason, statusCode }: ReturnType<typeof unansweredRow>): string {
+  if (reason === "notSent") return "the service could not be reached";
+  const answer = statusCode === undefined ? "no answer came" : `the service answered with status ${statusCode}`;
+  if (reason === "answerLost") return `${answer}, the event may be recorded`;
+  const isError = statusCode !== undefined && statusCode >= 300;
+  return isError ? `${answer}, the event was not recorded` : `${answer}, but neither ok nor !invalid`;
+}
 
 const LONGEST = 200;
 

@@ -67,8 +67,18 @@ describe("running a suite", () => {
     expect(lost.results[0]).toMatchObject({ status: "unobservable", reason: "answerLost" });
     expect(junitXml(lost, "lost")).toContain('failures="0" errors="1" skipped="0"');
     const rejected = (kind: "tooLarge" | "unauthorized") =>
-      run(() => Promise.reject(new RejectedError({ operation, kind, statusCode: 400, route: "POST /event" })), {}, one);
-    expect((await rejected("tooLarge")).results[0]).toMatchObject({ reason: "answerNotUnderstood" });
+      run(
+        () =>
+          Promise.reject(new RejectedError({ operation, kind, statusCode: 400, route: "/e", messages: ["too large"] })),
+        {},
+        one,
+      );
+    const answered = { reason: "answerNotUnderstood", statusCode: 400, said: "too large" };
+    const refused = await rejected("tooLarge");
+    expect(refused.results[0]).toMatchObject(answered);
+    expect(junitXml(refused, "refused")).toContain("seen: answerNotUnderstood (status 400)");
+    const unknown = await run(async () => ({ statusCode: 204, message: undefined }), {}, one);
+    expect(unknown.results[0]).toMatchObject({ reason: "answerNotUnderstood", statusCode: 204 });
     await expect(rejected("unauthorized")).rejects.toThrow(RejectedError);
   });
 

@@ -80,6 +80,17 @@ describe("against the sandbox", () => {
     );
   });
 
+  test("the status of an answer that is not usable is shown", async () => {
+    const { context, control } = await eventTools();
+    const one = { ...suite, cases: suite.cases.slice(0, 1) };
+    const textAt = async (status: number): Promise<string> => {
+      await control("/faults", { faults: [{ on: "trackEvent", kind: "status", status, times: 1 }] });
+      return (await answerOf(runEventTestsTool, { suite: one }, context)).text;
+    };
+    expect(await textAt(500)).toContain("; the service answered with status 500, the event may be recorded");
+    expect(await textAt(400)).toMatch(/; the service answered with status 400, the event was not recorded; it says "/);
+  });
+
   test("when the service refuses all events, the cases that were sent before are reported", async () => {
     const { context, control } = await eventTools();
     await control("/faults", { faults: [{ on: "trackEvent", kind: "status", status: 403, nth: 20 }] });

@@ -9,6 +9,7 @@ import {
   RejectedError,
 } from "../../api/errors.ts";
 import type { EventAnswer, EventApi } from "../../api/events.ts";
+import { defined } from "../../platform/by-key.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { EVENT_MESSAGES } from "../../spec/events.ts";
 import { BASES, BASIS_WORDS, VERDICTS, type Verdict } from "../catalogue.ts";
@@ -27,6 +28,9 @@ const caseResult = z.object({
   /** The verdict that was observed. `accepted`: the answer was `ok`, which ignored events get as well. */
   observed: z.enum([...VERDICTS, "accepted"]).exactOptional(),
   reason: z.enum(["answerLost", "answerNotUnderstood", "notSent", "notRun"]).exactOptional(),
+  /** The status of an answer that was not usable, and the first message in it. */
+  statusCode: z.number().exactOptional(),
+  said: z.string().exactOptional(),
   /** If the case is mismatched: the finding that decides the verdict, as a sentence. Absent if there is no finding. */
   finding: z.string().exactOptional(),
   milliseconds: z.number(),
@@ -61,7 +65,7 @@ export interface RunSuiteOptions {
   readonly onProgress?: (done: number, cases: number) => void;
 }
 
-type Observation = Pick<CaseResult, "observed" | "reason">;
+type Observation = Pick<CaseResult, "observed" | "reason" | "statusCode" | "said">;
 
 interface ObservedEvent extends Observation {
   readonly event: Readonly<Record<string, unknown>>;
@@ -150,12 +154,13 @@ async function observeEvent(event: Readonly<Record<string, unknown>>, run: Suite
   const { api, clock, observe, signal } = run;
   if (signal?.aborted === true || run.ended !== undefined) return { reason: "notRun" };
   try {
-    const { message } = await sendPatiently(api, clock, JSON.stringify(event), signal);
+    const { message, statusCode } = await sendPatiently(api, clock, JSON.stringify(event), signal);
     run.hasSent = true;
     const kept = await observe?.(event);
     if (kept !== undefined) return { observed: kept };
     if (message === EVENT_MESSAGES.invalid) return { observed: "rejected" };
-    return message === EVENT_MESSAGES.ok ? { observed: "accepted" } : { reason: "answerNotUnderstood" };
+    if (message === EVENT_MESSAGES.ok) return { observed: "accepted" };
+    return { reason: "answerNotUnderstood", statusCode, ...defined({ said: message }) };
   } catch (error) {
     if (error === signal?.reason) return { reason: "notRun" };
     if (!isApiError(error)) throw error;
@@ -163,8 +168,10 @@ async function observeEvent(event: Readonly<Record<string, unknown>>, run: Suite
     const isLost = error instanceof AmbiguousError;
     if (isOfOne || isLost) run.hasSent = true;
     else run.ended ??= error;
-    if (isLost) return { reason: "answerLost" };
-    return { reason: error instanceof NotSentError ? "notSent" : "answerNotUnderstood" };
+    const { statusCode } = error;
+    const answer = defined({ statusCode, said: "messages" in error ? error.messages[0] : undefined });
+    if (isLost) return { reason: "answerLost", ...answer };
+    return { reason: error instanceof NotSentError ? "notSent" : "answerNotUnderstood", ...answer };
   }
 }
 
@@ -214,8 +221,9 @@ export function isUnanswered({ reason }: Pick<CaseResult, "reason">): boolean {
 }
 
 function outcomeOf(result: CaseResult): string | undefined {
-  const { status, expected, basis, observed, reason, finding } = result;
-  const seen = `${observed ?? reason ?? "nothing"}${finding === undefined ? "" : `: ${finding}`}`;
+  const { status, expected, basis, observed, reason, statusCode, finding } = result;
+  const answer = statusCode === undefined ? "" : ` (status ${statusCode})`;
+  const seen = `${observed ?? reason ?? "nothing"}${answer}${finding === undefined ? "" : `: ${finding}`}`;
   const message = escaped(`expected ${expected} (${BASIS_WORDS[basis]}), seen: ${seen}`);
   if (status === "mismatched") return `<failure type="mismatch" message="${message}"/>`;
   if (isUnanswered(result)) return `<error type="noAnswer" message="${message}"/>`;
