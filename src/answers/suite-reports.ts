@@ -1,6 +1,6 @@
 import { BASES, BASIS_WORDS } from "../events/catalogue.ts";
 import type { contentsOf, SuiteFormat } from "../events/suites/emit.ts";
-import { type CaseResult, isUnanswered, type SuiteReport } from "../events/suites/run-suite.ts";
+import { type CaseResult, eventsWords, isUnanswered, type SuiteReport } from "../events/suites/run-suite.ts";
 import { type EventSuite, eventsOf } from "../events/suites/suite.ts";
 import { defined } from "../platform/by-key.ts";
 import { amount, capitalized, cutText } from "../platform/text.ts";
@@ -153,7 +153,7 @@ function wordsOf<Value>(
 
 type Mismatch = ReturnType<typeof mismatchRow>;
 
-function mismatchRow({ id, title, expected, basis, rule, observed, finding }: CaseResult) {
+function mismatchRow({ id, title, expected, basis, rule, observed, events, finding }: CaseResult) {
   return {
     id: cutText(id, LONGEST),
     title: cutText(title, LONGEST),
@@ -161,25 +161,26 @@ function mismatchRow({ id, title, expected, basis, rule, observed, finding }: Ca
     basis,
     ...(rule !== undefined && { rule }),
     observed,
+    ...defined({ events }),
     ...(finding !== undefined && { finding: cutText(plain(finding), LONGEST) }),
   };
 }
 
-function mismatchLine({ id, title, expected, basis, rule, observed, finding }: Mismatch): string {
+function mismatchLine({ id, title, expected, basis, rule, observed, events, finding }: Mismatch): string {
   const known = BASIS_WORDS[basis];
   const why = rule === undefined ? known : `${known}, ${rule}`;
-  return `${quoteUntrusted(id)} ${quoteUntrusted(title)}: expected ${expected} (${why}), observed ${observed}${finding === undefined ? "" : `: ${finding}`}`;
+  return `${quoteUntrusted(id)} ${quoteUntrusted(title)}: expected ${expected} (${why}), observed ${observed}${eventsWords(events)}${finding === undefined ? "" : `: ${finding}`}`;
 }
 
-function unansweredRow({ id, title, expected, reason, statusCode, said }: CaseResult) {
-  const answer = defined({ statusCode, said: said === undefined ? undefined : cutText(plain(said), LONGEST) });
+function unansweredRow({ id, title, expected, reason, statusCode, said, events }: CaseResult) {
+  const answer = defined({ statusCode, events, said: said === undefined ? undefined : cutText(plain(said), LONGEST) });
   return { id: cutText(id, LONGEST), title: cutText(title, LONGEST), expected, reason, ...answer };
 }
 
 function unansweredLine(row: ReturnType<typeof unansweredRow>): string {
-  const { id, title, expected, said } = row;
+  const { id, title, expected, said, events } = row;
   const words = said === undefined ? "" : `; it says ${quoteUntrusted(said)}`;
-  return `${quoteUntrusted(id)} ${quoteUntrusted(title)}: expected ${expected}; ${unansweredWords(row)}${words}`;
+  return `${quoteUntrusted(id)} ${quoteUntrusted(title)}: expected ${expected}; ${unansweredWords(row)}${eventsWords(events)}${words}`;
 }
 
 function unansweredWords({ reason, statusCode }: ReturnType<typeof unansweredRow>): string {

@@ -156,7 +156,7 @@ function refuseRepeatedIds({ cases }: EventSuite, what: string): void {
 const SUITE_FORM =
   '{"seed":1,"uid":"event-tests-1","cases":[{"id":"1","title":"a purchase","kind":"minimal",' +
   '"expected":"recorded","basis":"documented","body":{"uid":"event-tests-1","eventName":"purchase","tx_id":"T1"}}]} ' +
-  '(kind "sequence" has "events":[…] instead of "body")';
+  '(kind "sequence" has "events":[…] instead of "body"; "expected" holds for each of them)';
 
 async function runLive(
   kept: KeptSuite,

@@ -80,6 +80,25 @@ describe("against the sandbox", () => {
     );
   });
 
+  test("the events of a sequence that are not as expected are named", async () => {
+    const { context, control } = await eventTools();
+    const uid = "event-tests-1";
+    const [seen, unseen] = [
+      { uid, eventName: "page_view", page_id: "p" },
+      { uid, eventName: "page_view" },
+    ];
+    const own = { id: "a", title: "t", kind: "sequence", expected: "recorded", basis: "documented" };
+    const sequence = { seed: 1, uid, cases: [{ ...own, events: [seen, unseen, seen, { uid, eventName: "nope" }] }] };
+    const wrong = await answerOf(runEventTestsTool, { suite: sequence }, context);
+    expect(wrong.text).toContain(
+      'observed ignored (event 2 of the sequence; also event 4): "page_view" needs "page_id"',
+    );
+    await control("/faults", { faults: [{ on: "trackEvent", kind: "reset", applied: true, nth: 3 }] });
+    const lost = { ...sequence, cases: [{ ...own, events: Array(5).fill(seen) }] };
+    const { text } = await answerOf(runEventTestsTool, { suite: lost }, context);
+    expect(text).toContain("no answer came, the event may be recorded (event 3 of the sequence)");
+  });
+
   test("the status of an answer that is not usable is shown", async () => {
     const { context, control } = await eventTools();
     const one = { ...suite, cases: suite.cases.slice(0, 1) };

@@ -31,6 +31,8 @@ const caseResult = z.object({
   /** The status of an answer that was not usable, and the first message in it. */
   statusCode: z.number().exactOptional(),
   said: z.string().exactOptional(),
+  /** If a case of several events is not matched: which of them have this status. The other fields are of the first. */
+  events: z.array(z.number()).exactOptional(),
   /** If the case is mismatched: the finding that decides the verdict, as a sentence. Absent if there is no finding. */
   finding: z.string().exactOptional(),
   milliseconds: z.number(),
@@ -118,6 +120,9 @@ async function runCase(one: EventCase, run: SuiteRun): Promise<CaseResult> {
   for (const event of eventsOf(one)) observations.push({ ...(await observeEvent(event, run)), event });
   const { event, ...telling } = decisiveObservation(expected, observations);
   const status = statusOf(expected, telling.observed);
+  const isAlike = (one: Observation): boolean =>
+    statusOf(expected, one.observed) === status && isUnanswered(one) === isUnanswered(telling);
+  const events = observations.flatMap((one, at) => (isAlike(one) ? [at + 1] : []));
   const finding = status === "mismatched" ? run.explain?.(event) : undefined;
   return {
     id,
@@ -128,19 +133,22 @@ async function runCase(one: EventCase, run: SuiteRun): Promise<CaseResult> {
     ...(rule !== undefined && { rule }),
     ...telling,
     status,
+    ...(kind === "sequence" && status !== "matched" && { events }),
     ...(finding !== undefined && { finding }),
     milliseconds: run.clock.now() - startedAt,
   };
 }
 
-/** Returns the observation that decides the result of a case: a mismatch, else an unobservable one, else the first. */
+/** Returns the observation that decides the result of a case: a mismatch, else one without a usable answer, else the first. */
 function decisiveObservation(
   expected: Verdict,
   observations: readonly ObservedEvent[],
 ): Observation & Partial<ObservedEvent> {
   const withStatus = (status: CaseStatus) =>
     observations.find(({ observed }) => statusOf(expected, observed) === status);
-  return withStatus("mismatched") ?? withStatus("unobservable") ?? observations[0] ?? {};
+  return (
+    withStatus("mismatched") ?? observations.find(isUnanswered) ?? withStatus("unobservable") ?? observations[0] ?? {}
+  );
 }
 
 function statusOf(expected: Verdict, observed: CaseResult["observed"]): CaseStatus {
@@ -221,13 +229,20 @@ export function isUnanswered({ reason }: Pick<CaseResult, "reason">): boolean {
 }
 
 function outcomeOf(result: CaseResult): string | undefined {
-  const { status, expected, basis, observed, reason, statusCode, finding } = result;
+  const { status, expected, basis, observed, reason, statusCode, events, finding } = result;
   const answer = statusCode === undefined ? "" : ` (status ${statusCode})`;
-  const seen = `${observed ?? reason ?? "nothing"}${answer}${finding === undefined ? "" : `: ${finding}`}`;
+  const seen = `${observed ?? reason ?? "nothing"}${answer}${eventsWords(events)}${finding === undefined ? "" : `: ${finding}`}`;
   const message = escaped(`expected ${expected} (${BASIS_WORDS[basis]}), seen: ${seen}`);
   if (status === "mismatched") return `<failure type="mismatch" message="${message}"/>`;
   if (isUnanswered(result)) return `<error type="noAnswer" message="${message}"/>`;
   return status === "unobservable" ? `<skipped message="${message}"/>` : undefined;
+}
+
+/** Returns which events of a sequence a result is about. Empty for other cases. */
+export function eventsWords([first, ...others]: readonly number[] = []): string {
+  if (first === undefined) return "";
+  const more = others.length === 0 ? "" : `; also ${others.length === 1 ? "event" : "events"} ${others.join(", ")}`;
+  return ` (event ${first} of the sequence${more})`;
 }
 
 function seconds(milliseconds: number): string {
