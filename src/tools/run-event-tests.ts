@@ -127,6 +127,8 @@ async function placeOf(saveTo: string | undefined, { allowedDirs }: ToolContext)
 function readSuite(given: unknown, what: string): EventSuite {
   const read = eventSuite.safeParse(given);
   if (read.success) {
+    if (read.data.cases.length === 0)
+      throw new ToolError(`${what} has no cases`, "Give a suite with at least one case.");
     refuseRepeatedIds(read.data, what);
     return read.data;
   }

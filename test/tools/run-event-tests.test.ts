@@ -149,6 +149,7 @@ describe("against the sandbox", () => {
     await expect(run({ suite: { ...suite, cases: [...suite.cases, one] } })).rejects.toThrow(
       `two cases of suite have the same id, "${one?.id}" (cases.0 and cases.${suite.cases.length})`,
     );
+    await expect(run({ suite: { ...suite, cases: [] } })).rejects.toThrow("suite has no cases");
     const ownCase = { name: "a", kind: "minimal", expected: "recorded" };
     const own = run({ suite: { seed: 1, uid: "event-tests-1", cases: [ownCase] } });
     await expect(own).rejects.toThrow(/\(cases\.0\.id: .*cases\.0\.title: .*cases\.0\.basis: /);
