@@ -1,5 +1,5 @@
 import type { SandboxEvent } from "../api/events.ts";
-import { BASIS_WORDS, type RuleBasis } from "../events/catalogue.ts";
+import { BASIS_WORDS, FINDINGS_KEPT, type RuleBasis } from "../events/catalogue.ts";
 import {
   arrivedFindings,
   type Coverage,
@@ -13,7 +13,6 @@ import { amount, thousands } from "../platform/text.ts";
 import { type Row, takeFittingRows, takeRows, tokensOf, withinTokens } from "./budget.ts";
 import { escapeInvisible, fenced, plain, quoteUntrusted } from "./fence.ts";
 
-const FINDINGS_SHOWN = 5;
 /** The maximum tokens of an event's body, which is in an answer twice: as data and as text. */
 const BODY_TOKENS = 600;
 const TEXT_TOKENS = 60;
@@ -23,7 +22,8 @@ export type ArrivedRow = ReturnType<typeof arrivedRow>;
 /** Returns a received event as answers show it. A long body is replaced by its length in bytes. */
 export function arrivedRow(event: SandboxEvent) {
   const { at, verdict, uid, eventName, bytes, body, text } = event;
-  const findings = arrivedFindings(event).slice(0, FINDINGS_SHOWN);
+  const all = arrivedFindings(event);
+  const findings = all.slice(0, FINDINGS_KEPT);
   const isShort = body !== undefined && tokensOf(JSON.stringify(body)) <= BODY_TOKENS;
   return {
     at,
@@ -34,6 +34,7 @@ export function arrivedRow(event: SandboxEvent) {
     ...(findings.length > 0 && {
       findings: findings.map(({ path, code, basis, fix }) => ({ path: cut(path), code, basis, fix: cut(plain(fix)) })),
     }),
+    ...(all.length > findings.length && { findingsOmitted: all.length - findings.length }),
     ...(isShort ? { body } : { bytes }),
     ...(text !== undefined && { text: cut(text) }),
   };
@@ -47,7 +48,8 @@ export function arrivedLine({ at, verdict, basis: how, uid, eventName, findings 
   const body = "body" in sent ? escapeInvisible(JSON.stringify(sent.body)) : `${sent.bytes} bytes`;
   const text = sent.text === undefined ? [] : [`not JSON: ${quoteUntrusted(sent.text)}`];
   const known = `${verdict} (${BASIS_WORDS[how]})`;
-  return [at, known, name(eventName), `uid ${name(uid)}`, ...found, body, ...text].join("; ");
+  const more = sent.findingsOmitted === undefined ? [] : [amount(sent.findingsOmitted, "more finding")];
+  return [at, known, name(eventName), `uid ${name(uid)}`, ...found, ...more, body, ...text].join("; ");
 }
 
 function name(text: string | null): string {

@@ -1,5 +1,5 @@
 import { RATE_LIMITED } from "../api/errors.ts";
-import { BASIS_WORDS, type Finding, type RuleBasis } from "../events/catalogue.ts";
+import { BASIS_WORDS, FINDINGS_KEPT, type Finding, type RuleBasis } from "../events/catalogue.ts";
 import type { RepeatedPurchases } from "../events/run/source.ts";
 import type { EventCode, VerdictGroup } from "../events/run/verdicts.ts";
 import type { Uncorrected } from "../events/spelling.ts";
@@ -189,7 +189,7 @@ export type VerdictForm = readonly [places: number, findings: number];
 
 /** Returns the row for events with the same verdict. `group.objects`: the indexes of these events in `events`. */
 export function verdictRow(group: VerdictGroup, events: readonly ReportedObject[]): VerdictRow {
-  const { predicted, basis, observed, count, objects, isOfFirst } = group;
+  const { predicted, basis, observed, count, objects, isOfFirst, omitted = 0 } = group;
   // Events that are not sent are among the failures, which already contain their findings.
   const findings = predicted === "ignored" || predicted === "rejected" ? [] : group.findings;
   const lines = objects.flatMap((object) => events[object]?.line ?? []);
@@ -209,18 +209,20 @@ export function verdictRow(group: VerdictGroup, events: readonly ReportedObject[
       message: plain(message),
       fix: plain(fix),
     })),
+    ...(omitted > 0 && findings.length > 0 && { findingsOmitted: omitted }),
     ...(isOfFirst && findings.length > 0 && { ofFirst: true }),
   };
 }
 
 export function shortVerdictRow(row: VerdictRow, [places, most]: VerdictForm): VerdictRow {
-  const { indexes, lines, findings } = row;
+  const { indexes, lines, findings, findingsOmitted = 0 } = row;
+  const omitted = findingsOmitted + Math.max(0, findings.length - most);
   return {
     ...row,
     indexes: indexes.slice(0, places),
     ...(lines !== undefined && { lines: lines.slice(0, places) }),
     findings: findings.slice(0, most),
-    ...(findings.length > most && { findingsOmitted: findings.length - most }),
+    ...(omitted > 0 && { findingsOmitted: omitted }),
   };
 }
 
@@ -235,7 +237,8 @@ export function verdictLine(row: VerdictRow): string {
     ({ path, basis: known, message, fix }) =>
       `${path === "" ? "event" : path} (${BASIS_WORDS[known]}): ${message}; ${fix}`,
   );
-  const more = findingsOmitted > 0 ? [many(findingsOmitted, "more finding")] : [];
+  const rest = `${many(findingsOmitted, "more finding")} (a dry run of the event alone shows up to ${FINDINGS_KEPT})`;
+  const more = findingsOmitted > 0 ? [rest] : [];
   const first = ofFirst ? " (of the first event; the others break the same rule in other ways)" : "";
   return `${place}: expected ${predicted} (${BASIS_WORDS[basis]})${seen}${found.length > 0 ? `. ${[...found, ...more].join(" | ")}${first}` : ""}`;
 }

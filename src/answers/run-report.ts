@@ -343,7 +343,7 @@ function costOf(row: Row | FailureRow | undefined): number {
 
 const SHORTEST_VERDICT: VerdictForm = [1, 1];
 /** The first form shows all positions and findings that a row has. */
-const VERDICT_FORMS: readonly VerdictForm[] = [[10, 5], [3, 5], [3, 1], SHORTEST_VERDICT];
+const VERDICT_FORMS: readonly VerdictForm[] = [[10, 20], [3, 20], [3, 5], [3, 1], SHORTEST_VERDICT];
 /** How many tokens failures leave to the verdicts on events that were sent. */
 const VERDICT_TOKENS = { most: 500, least: 150, onPage: 1200 };
 

@@ -95,6 +95,9 @@ export interface Finding {
   readonly fix: string;
 }
 
+/** How many findings about an event are stored and shown. */
+export const FINDINGS_KEPT = 20;
+
 /** The predicted verdict on an event, and the findings about the event. Those that decide the verdict come first. */
 export interface Validation {
   readonly verdict: Verdict;

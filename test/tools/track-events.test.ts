@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import * as z from "zod";
 import { tokensOf } from "../../src/answers/budget.ts";
 import { getRun } from "../../src/tools/get-run.ts";
+import { inspectEvents } from "../../src/tools/inspect-events.ts";
 import { trackEvent } from "../../src/tools/track-event.ts";
 import { trackEvents } from "../../src/tools/track-events.ts";
 import { answerOf, eventTools } from "../support/event-tools.ts";
@@ -33,6 +34,32 @@ test("sends what counts, in the order of each uid, and groups what does not", as
   expect(arrived.map(({ text: body }) => JSON.parse(body).element_id)).toEqual(
     Array.from({ length: 143 }, (_, place) => `e-${place * 7 + 3}`),
   );
+});
+
+const oddPurchase = {
+  ...{ uid: "d", eventName: "purchase", tx_id: 5, c1: "X", c2: 3, c3: 1, c4: 1, platform: "iOS", currency: "dollar" },
+  items: [
+    { item_id: "a", price: "x", quantity: "y", q1: 1 },
+    { item_id: 6, price: "z" },
+  ],
+};
+
+test("all findings about an event are shown, or their number", async () => {
+  const { context, post } = await eventTools();
+  const one = await answerOf(trackEvents, { events: [oddPurchase], dryRun: true }, context);
+  for (const path of ["tx_id", "items[1].price", "items[0].q1", "c1", "c4", "platform", "currency"]) {
+    expect(one.text).toContain(`${path} (`);
+  }
+  expect(one.text).not.toContain("more finding");
+  await post(oddPurchase);
+  expect((await answerOf(inspectEvents, {}, context)).text).toMatch(/at "c4" .*at "platform" .*at "currency" /);
+  const odd = Array.from({ length: 9 }, (_, at) => ({ ...oddPurchase, [`d${at}`]: 1 }));
+  const { text } = await answerOf(trackEvents, { events: odd, dryRun: true }, context);
+  expect(text).toContain("tx_id (");
+  expect(text).toContain(" | 12 more findings (a dry run of the event alone shows up to 20)");
+  const fields = Object.fromEntries(Array.from({ length: 30 }, (_, at) => [`x${at}`, 1]));
+  const many = await answerOf(trackEvent, { ...click("u"), extra: fields, dryRun: true }, context);
+  expect(many.text).toContain(" | 10 more findings (");
 });
 
 test("the uids of failed events end where there are no others, or say how many events they are of", async () => {

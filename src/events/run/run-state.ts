@@ -55,6 +55,7 @@ const eventVerdict = z.object({
       fix: z.string(),
     }),
   ),
+  omitted: z.number().exactOptional(),
 });
 
 /** One line of the journal. Applying all lines in order restores the state of the run. */

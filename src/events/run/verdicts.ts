@@ -1,10 +1,11 @@
 import { type ApiError, problemOf, type RejectionKind } from "../../api/errors.ts";
 import type { EventAnswer, SandboxApi } from "../../api/events.ts";
 import { isJsonObject } from "../../platform/json.ts";
+import { amount } from "../../platform/text.ts";
 import type { Reason } from "../../runs/outcome.ts";
 import type { Prediction } from "../../runs/report.ts";
 import { EVENT_MESSAGES } from "../../spec/events.ts";
-import { type Finding, type RuleBasis, type Validation, type Verdict, verdictOfRule } from "../catalogue.ts";
+import { FINDINGS_KEPT, type Finding, type RuleBasis, type Validation, type Verdict, verdictOfRule } from "../catalogue.ts";
 import { type Uncorrected, whyUncorrected } from "../spelling.ts";
 
 export interface EventVerdict {
@@ -12,6 +13,8 @@ export interface EventVerdict {
   readonly basis: RuleBasis;
   readonly observed?: Verdict;
   readonly findings: readonly Finding[];
+  /** How many further findings there are about the event. */
+  readonly omitted?: number;
 }
 
 /** Events with the same verdict because of the same rules. The messages are about the first of these events. */
@@ -31,7 +34,6 @@ interface VerdictKind {
 /** How many different combinations of findings are stored. After that, events are grouped only by their first rule. */
 const MAX_VERDICT_KINDS = 200;
 const OBJECTS_NAMED = 10;
-const FINDINGS_KEPT = 5;
 
 const PLAINLY_RECORDED: EventVerdict = { predicted: "recorded", basis: "documented", findings: [] };
 
@@ -113,8 +115,9 @@ export function verdictOf(predicted: Validation, observed: EventSettlement["obse
   const { verdict, basis, findings } = predicted;
   const isPlain = verdict === "recorded" && basis === "documented" && findings.length === 0 && observed === undefined;
   if (isPlain) return undefined;
-  const first = findings.slice(0, FINDINGS_KEPT);
-  return { predicted: verdict, basis, ...(observed !== undefined && { observed }), findings: first };
+  const omitted = findings.length - FINDINGS_KEPT;
+  const about = { ...(observed !== undefined && { observed }), ...(omitted > 0 && { omitted }) };
+  return { predicted: verdict, basis, ...about, findings: findings.slice(0, FINDINGS_KEPT) };
 }
 
 /** The outcome of an event. `unknown`: it was sent and perhaps not recorded. `notApplied`: it was not received. */
@@ -231,11 +234,13 @@ export function eventReason({
   const dropped = predicted.verdict === "ignored" ? "EVENT_IGNORED" : "EVENT_REJECTED";
   const code: EventCode = reason === "refused" ? dropped : CODES[reason];
   const why = uncorrected === undefined ? {} : { uncorrected };
-  const deciding = decidingOf(predicted.findings);
+  const all = decidingOf(predicted.findings);
+  const deciding = all.slice(0, DECIDING_SHOWN);
+  const more = all.length > deciding.length ? `; ${amount(all.length - deciding.length, "more finding")}` : "";
   const found = first && {
     rule: deciding.map(ruleAt).join(", "),
     section: first.section,
-    finding: deciding.map(({ message }) => message).join("; "),
+    finding: deciding.map(({ message }) => message).join("; ") + more,
     fix: deciding.map(({ fix }) => fix).join("; "),
     ...why,
   };
@@ -251,7 +256,7 @@ function decidingOf(findings: readonly Finding[]): readonly Finding[] {
     const isDropped = verdict === "ignored" || verdict === "rejected";
     if (kinds.size === 0 || (isDropped && !kinds.has(ruleAt(found)))) kinds.set(ruleAt(found), found);
   }
-  return [...kinds.values()].slice(0, DECIDING_SHOWN);
+  return [...kinds.values()];
 }
 
 /** The maximum number of causes that are shown for an event. */
