@@ -117,7 +117,10 @@ async function inspection(given: InspectInput, context: ToolContext): Promise<To
     ...unknownPathsNote(listed),
     ...repeatedPurchasesNote(listed.events),
     ...(given.coverage ? testEventsNote(listed.events) : []),
-    ...withoutEvents(all.events, uids ?? []),
+    ...withoutEvents(all.events, given),
+    ...(isFiltered && (expect ?? []).length > 0
+      ? ["expect is checked with all events: eventName and verdict only choose which are listed."]
+      : []),
     ...withoutName(all.events, eventName),
     ...checked.notes,
   ];
@@ -133,14 +136,17 @@ async function inspection(given: InspectInput, context: ToolContext): Promise<To
         ? writeCursor(queries.ofEvents, { ...next, ...(from.user > 0 && { user: AFTER_ALL_USERS }) })
         : undefined;
   const bases = page?.rows.flatMap(({ basis, findings = [] }) => [basis, ...findings.map((one) => one.basis)]) ?? [];
+  const { total } = listed;
+  const newest = total === 0 ? (await look({}, context, 1)).events.at(-1) : undefined;
+  const isTooLate = newest !== undefined && Date.parse(newest.at) < (filters.since ?? 0);
   const notes = [
+    ...(isTooLate ? [`since is after the newest event, which arrived at ${newest.at}.`] : []),
     ...(page?.isCut ? [`No more than these ${page.rows.length} events fit an answer.`] : []),
     ...known,
     ...basisNote([...checked.bases, ...bases]),
   ];
-  const { total } = listed;
   const { environment } = context;
-  const isEmpty = total === 0 && (await look({}, context, 1)).events.length === 0;
+  const isEmpty = total === 0 && newest === undefined;
   return renderAnswer({ environment, events: page?.rows, total, ...checked.facts, notes: notes[0] && notes, cursor }, [
     ...checked.text,
     ...(page === undefined || (from.before === 0 && total > 0) ? [] : pageText(page.rows, total, isEmpty)),
@@ -250,13 +256,22 @@ function secondsNote(since = 0): string {
   return `since is too small for milliseconds, so it was read as seconds: ${new Date(since).toISOString()}.`;
 }
 
-/** Returns a time in milliseconds since 1970. A time without a zone is UTC, like the times in answers. */
+const LAST_TIME = 8.64e15;
+
+/** Returns whether a time has no date, or one that exists: 31 November would be read as 1 December. */
+function hasRealDay(time: string): boolean {
+  const [day] = /^\d{4}-\d\d-\d\d/.exec(time) ?? [];
+  return day === undefined || new Date(`${day}T00:00:00Z`).toISOString().startsWith(day);
+}
+
+/** Returns a time in whole milliseconds since 1970. A time without a zone is UTC, like the times in answers. */
 function instant(since: string | number | undefined): number | undefined {
   if (since === undefined) return undefined;
-  if (isInSeconds(since)) return Number(since) * 1000;
+  if (isInSeconds(since)) return Math.ceil(Number(since) * 1000);
   const zoned = hasNoZone(since) ? `${since.slice(0, 10)}T${since.slice(11) || "00:00"}Z` : since;
-  const time = typeof zoned === "number" || /^\d+$/.test(zoned) ? Number(zoned) : Date.parse(zoned);
-  if (Number.isFinite(time)) return time;
+  const isNumber = typeof zoned === "number" || /^\d+(\.\d+)?$/.test(zoned);
+  const time = isNumber ? Math.ceil(Number(zoned)) : Date.parse(zoned);
+  if (time >= 0 && time <= LAST_TIME && (typeof zoned === "number" || hasRealDay(zoned))) return time;
   throw new ToolError(
     "the argument since is not a time",
     "Give an ISO 8601 time such as 2026-01-02T03:04:05Z, or milliseconds since 1970.",
@@ -316,10 +331,16 @@ function notesOn({ events, total, dropped }: SandboxEvents): readonly string[] {
   ].filter((note) => note !== false);
 }
 
-function withoutEvents(events: readonly SandboxEvent[], uids: readonly string[]): readonly string[] {
+function withoutEvents(
+  events: readonly SandboxEvent[],
+  { uids = [], platform, since }: InspectInput,
+): readonly string[] {
   const seen = new Set(events.map(({ uid }) => uid));
   const without = uids.filter((uid) => !seen.has(uid));
-  return without.length === 0 ? [] : [`No events of uid ${without.map((uid) => quoteUntrusted(uid)).join(", ")}.`];
+  if (without.length === 0) return [];
+  const filters = Object.entries({ platform, since }).flatMap(([name, value]) => (value === undefined ? [] : [name]));
+  const match = filters.length === 0 ? "" : ` match ${filters.join(" and ")}`;
+  return [`No events of uid ${without.map((uid) => quoteUntrusted(uid)).join(", ")}${match}.`];
 }
 
 function testEventsNote(events: readonly SandboxEvent[]): readonly string[] {

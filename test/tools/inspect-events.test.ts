@@ -92,6 +92,28 @@ describe("the events that arrived", () => {
     expect((await inspect({ since: 1_999_999_999_000 })).answer.text).not.toContain("seconds");
   });
 
+  test("a time with a fraction is rounded, one that does not exist is refused, one after all events is named", async () => {
+    const { post, inspect } = await inspecting();
+    await post(view("a"));
+    for (const since of [Date.now() - 1000.5, String(Date.now() - 1000.5), -5]) {
+      if (since === -5) await expect(inspect({ since })).rejects.toThrow("since is not a time");
+      else expect((await inspect({ since })).total).toBe(1);
+    }
+    await expect(inspect({ since: "2026-11-31T00:00:00Z" })).rejects.toThrow("since is not a time");
+    expect((await inspect({ since: "2999-01-01T00:00:00Z" })).answer.text).toMatch(
+      /No events match\.\nsince is after the newest event, which arrived at \d{4}-/,
+    );
+  });
+
+  test("the answer says which filters hide the events of a user, and which do not concern expect", async () => {
+    const { post, inspect } = await inspecting();
+    await post({ ...view("a"), platform: "ios" });
+    const other = await inspect({ uids: ["a"], platform: "web" });
+    expect(other.answer.text).toContain('No events of uid "a" match platform.');
+    const filtered = await inspect({ uid: "a", verdict: "ignored", expect: [{ eventName: "view_item" }] });
+    expect(filtered.answer.text).toContain("expect is checked with all events: eventName and verdict only choose");
+  });
+
   test("a name that no event has gets the name that was probably meant", async () => {
     const { post, inspect } = await inspecting();
     await post(view("a"));
