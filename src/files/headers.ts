@@ -245,7 +245,8 @@ export function checkHeader(
   if (absent.length + unfound.length > 0) {
     const isAbsent = absent.length > 0;
     const names = listed(isAbsent ? absent : unfound.map(([, heading]) => heading));
-    const isTurned = !isAbsent && unfound.every(([given]) => hasHeading(cells, given));
+    const isTurned =
+      !isAbsent && unfound.every(([given, column]) => hasHeading(cells, given) && columns.includes(column));
     throw new FileError(
       `the argument columns ${isAbsent ? "leaves out" : "names"} ${names}, but the header on line ${line} of the file has no such column; nothing was sent`,
       isTurned

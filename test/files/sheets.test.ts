@@ -208,6 +208,14 @@ async function headerError(folder: string): Promise<FileError | undefined> {
   }
 }
 
+test("a mapping to a heading that is neither in the file nor a column is not turned round", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+  await writeFile(join(folder, "rows.csv"), "name;contextId\nEins;k1\n");
+  const opened = openFile("rows.csv", { columns: { name: "nope" } }, { ...RULES, allowedDirs: [folder] });
+  const read = opened.then(({ file, bytes }) => itemsIn(bytes, file, optionRows));
+  await expect(read).rejects.toMatchObject({ remedy: expect.stringMatching(/^Its headings: "name"/) });
+});
+
 test.each([
   [{ Kennung: "contextId" }, '{"contextId":"Kennung"}'],
   [{ Optionsname: "name" }, '{"name":"Optionsname"}'],
