@@ -168,6 +168,18 @@ describe("a run", () => {
     expect(waitedMs).toBe(50);
   });
 
+  it("takes events that were held back when it ends for events that were not tried", async () => {
+    const held = new BusyError({ operation, statusCode: 429, retryAfterMs: 50, isHeldBack: true });
+    const foreign = new RejectedError({ operation, kind: "foreign", statusCode: 403, route: "POST /event" });
+    const service = scripted(() => ["ok"]);
+    const track = async (body: string) => {
+      throw body.includes('"u0"') ? foreign : held;
+    };
+    const events = Array.from({ length: 5 }, (_, n) => eventOf(n, `u${n}`));
+    const { settled } = await send(events, { ...service, api: { track } });
+    expect(settled.get(4)).toMatchObject({ outcome: "notApplied", reason: "runEnded", attempts: 0 });
+  });
+
   it.each<RejectionKind>(["unauthorized", "forbidden", "wrongRoute", "redirect"])("ends at %s", async (kind) => {
     const service = scripted((n) => [n === 3 ? kind : "ok"]);
     const events = Array.from({ length: 500 }, (_, n) => eventOf(n));

@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { type ApiError, isApiError } from "../../api/errors.ts";
 import type { EventApi } from "../../api/events.ts";
 import type { Clock } from "../../platform/clock.ts";
@@ -83,6 +84,8 @@ export async function sendEvents(
   events: Iterable<IndexedEvent> | AsyncIterable<IndexedEvent>,
   options: SendOptions,
 ): Promise<SendReport> {
+  // Each event that waits for a retry listens to the signal.
+  if (options.signal !== undefined) setMaxListeners(0, options.signal);
   const nearest = remembering(nearestName);
   const waits = { events: 0, since: 0, totalMs: 0 };
   const answeredAt = Number.NEGATIVE_INFINITY;
@@ -184,6 +187,9 @@ async function sendUntilSettled(
       if (!isRepeatable(error, run.options)) return settleByError(attempts, error);
       attempts.lost ||= error.effect === "ambiguous";
       if (await pauseBeforeRetry(run, pauseAfter(error, tries), giveUpAt)) continue;
+      // After the end of the run, an event that this server held back for a 429 is like those that had no turn.
+      const wasHeldBack = error.effect === "busy" && attempts.count === 0 && !attempts.lost;
+      if (wasHeldBack && isOver(run)) return notApplied(run, predicted);
       if (!isOver(run) && run.answeredAt < firstAt) run.ended = noAnswerEnd(error);
       return settleByError(attempts, error);
     }
