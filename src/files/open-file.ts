@@ -100,6 +100,12 @@ export async function unreadBytes(
     check ??= lineLimit(UNITS[format], maxLineBytes, encodings.soFar(said));
     check(chunk);
   }
+  if (format === "csv" && size > 0 && sheet !== undefined && sheet !== 1) {
+    throw new FileError(
+      `sheet was given, but ${JSON.stringify(path)} is a text file and has no sheets`,
+      "Leave sheet out.",
+    );
+  }
   const encoding = said ?? (await encodingOf(format, encodings, bytes));
   const file: InputFile = { format, encoding, digest: hash.digest("hex") };
   if (format !== "csv" && format !== "xlsx") {

@@ -356,6 +356,7 @@ class ArraySplitter {
   #elementLine = 1;
   #element = "";
   #begun = false;
+  #isEmpty = true;
 
   take(chunk: string): readonly JsonText[] {
     const found: JsonText[] = [];
@@ -391,6 +392,7 @@ class ArraySplitter {
   }
 
   end(): void {
+    if (this.#isEmpty) throw new FileError("the file is empty", NOT_AN_ARRAY);
     if (this.#depth >= 0)
       throw new FileError(`the JSON array of the file is not closed (line ${this.#line})`, NOT_AN_ARRAY);
   }
@@ -403,8 +405,10 @@ class ArraySplitter {
 
   /** Checks a character outside the array: white space, or the bracket that opens it. Returns the next position. */
   #outside(character: string, at: number): number {
+    if (/\s/.test(character)) return at + 1;
+    this.#isEmpty = false;
     if (this.#depth === 0 && character === "[") this.#depth = 1;
-    else if (/\S/.test(character)) {
+    else {
       throw new FileError(`the file is not one JSON array: line ${this.#line} has text outside of it`, NOT_AN_ARRAY);
     }
     return at + 1;

@@ -201,7 +201,7 @@ async function indexOf(targetingId: string, api: ManagementApi, signal: AbortSig
 
 const rowsArguments = () => ({
   encoding: z.string().optional().describe("Default: detected"),
-  sheet: z.string().optional().describe("Sheet name or number"),
+  sheet: z.coerce.string().optional().describe("Sheet name or number"),
   columns: z.object({}).catchall(z.string()).optional().describe("Column to unrecognized heading"),
   fillDown: z.array(z.string()).optional().describe("Columns where a blank cell repeats the cell above"),
 });

@@ -227,6 +227,12 @@ function neededSheet(run: Run): SheetRun {
       'get_run with outcome "unknown" and includeInput shows the events whose outcome is unknown.',
     );
   }
+  if (isEventRun(run)) {
+    throw new ToolError(
+      "the events of this run were given in the call, so no file with their results can be saved",
+      `get_run ${JSON.stringify({ runId: run.header.runId, outcome: "failed", includeInput: true })} shows the failed events.`,
+    );
+  }
   throw new ToolError(
     "the input of this run was not a sheet, so no sheet with results can be saved",
     "A sheet is saved for runs of bulk_add_options, update_contexts, plan_targeting and track_events with an .xlsx, " +

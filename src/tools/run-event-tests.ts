@@ -113,6 +113,7 @@ async function jsonIn(file: string, allowedDirs: readonly string[]): Promise<unk
     if (text.length > LONGEST_FILE)
       throw new ToolError("the file is too long for a suite", "Give a file with fewer test cases.");
   }
+  if (text.trim() === "") throw new ToolError("the file is empty", "Give a file that contains a suite.");
   try {
     return JSON.parse(text);
   } catch {

@@ -69,7 +69,7 @@ export const trackEvents = {
     const meant = (events ?? []).map(parseNestedJson);
     for (const [index, event] of meant.entries()) checkJsonValues(event, `event ${index + 1}`);
     const source = opened === undefined ? sourceOfEvents(meant, autocorrect) : sourceOfFile(opened, autocorrect);
-    const inTime = () => checked(eventsIn(source), context);
+    const inTime = () => checked(eventsIn(source), context, opened !== undefined);
     if (dryRun) {
       const autocorrects = autocorrect === true;
       const about = { environment, tool: "track_events", file: opened?.file, autocorrects };
@@ -85,7 +85,7 @@ export const trackEvents = {
     }
     const counting = opened === undefined ? undefined : countEvents(eventsIn(source));
     const counts = counting === undefined ? countGiven(meant) : await undefinedIfLate(context, counting);
-    if (counts?.items === 0) throw noEvents();
+    if (counts?.items === 0) throw noEvents(opened !== undefined);
     // Keeps a rejection from being unhandled. If counting takes too long for the call, the run goes on with it.
     counting?.catch(() => undefined);
     const planned =
@@ -122,7 +122,8 @@ function countGiven(events: readonly unknown[]): EventCounts {
   return { items: events.length, repeatedPurchases: purchases.found };
 }
 
-function noEvents(): ToolError {
+function noEvents(isFile: boolean): ToolError {
+  if (isFile) return new ToolError("the file contains no events", "Give a file with at least one event.");
   return new ToolError("there are no events to send", "Give events, or a file with rows.");
 }
 
@@ -130,6 +131,7 @@ function noEvents(): ToolError {
 async function* checked(
   events: AsyncIterable<readonly SourceEvent[]>,
   waiting: Waiting,
+  isFile: boolean,
 ): AsyncGenerator<readonly SourceEvent[]> {
   let count = 0;
   for await (const batch of events) {
@@ -145,5 +147,5 @@ async function* checked(
     count += batch.length;
     yield batch;
   }
-  if (count === 0) throw noEvents();
+  if (count === 0) throw noEvents(isFile);
 }

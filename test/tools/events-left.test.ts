@@ -188,3 +188,38 @@ test("get_run shows the groups of events with questionable results that the firs
   expect(shown.text).not.toContain("more group");
   expect(tokensOf(JSON.stringify(shown.structured)) + tokensOf(shown.text)).toBeLessThan(3500);
 });
+
+test("files without events, and arguments that do not fit a file, are refused with what to do", async () => {
+  const folder = await realpath(await mkdtemp(join(tmpdir(), "targeting-mcp-")));
+  const { context, sandbox } = await eventTools({ allowedDirs: [folder] });
+  for (const name of ["zero.json", "zero.ndjson"]) await writeFile(join(folder, name), "");
+  await writeFile(join(folder, "one.csv"), "uid,eventName\nu,app_open");
+  const send = (given: z.input<ReturnType<typeof trackEvents.input>>) => answerOf(trackEvents, given, context);
+  await expect(send({ file: "zero.json" })).rejects.toThrow("the file is empty");
+  for (const dryRun of [true, false]) {
+    await expect(send({ file: "zero.ndjson", dryRun })).rejects.toThrow("the file contains no events");
+  }
+  await expect(send({ file: "one.csv", sheet: "2" })).rejects.toThrow('"one.csv" is a text file and has no sheets');
+  expect(sandbox.events()).toHaveLength(0);
+  expect((await send({ file: "one.csv", sheet: 1 })).isError).toBe(false);
+});
+
+test("the failed events of a call's own list cannot be saved, and the answer says how to see them", async () => {
+  const folder = await realpath(await mkdtemp(join(tmpdir(), "targeting-mcp-")));
+  const { context } = await eventTools({ allowedDirs: [folder] });
+  const { structured } = await answerOf(trackEvents, { events: [{ uid: "u", eventName: "click" }] }, context);
+  const saving = answerOf(getRun, { runId: String(structured.runId), saveTo: "failed.ndjson" }, context);
+  await expect(saving).rejects.toMatchObject({
+    message: "the events of this run were given in the call, so no file with their results can be saved",
+    remedy: `get_run {"runId":"${structured.runId}","outcome":"failed","includeInput":true} shows the failed events.`,
+  });
+});
+
+test("what the service says about a refused event is shown, with the setting that is in use", async () => {
+  const { context, control } = await eventTools();
+  await control("/faults", { faults: [{ on: "trackEvent", kind: "status", status: 400 }] });
+  const { text } = await answerOf(trackEvents, { events: [click("u")] }, context);
+  expect(text).toMatch(
+    /refused the request \(status 400\), and says ".+": the event was not recorded\. Change the event/,
+  );
+});
