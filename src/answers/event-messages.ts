@@ -7,7 +7,7 @@ import { type InputFile, isSheet } from "../files/input-file.ts";
 import { amount, capitalized, thousands } from "../platform/text.ts";
 import type { ReportedObject } from "../runs/outcome.ts";
 import { basisNote } from "./event-suites.ts";
-import { joinedRanges, placesWords, placeWords, plain, quoteShort } from "./fence.ts";
+import { joinedRanges, placesWords, placeWords, plain, quoteShort, quoteUntrusted } from "./fence.ts";
 import { type Detail, type Message, many, onPage, resuming, type Sentence, type Text, texts } from "./message-words.ts";
 import { rateLimitWords, refusalWords, remedyOf, storedRequestDetails } from "./request-messages.ts";
 
@@ -119,22 +119,25 @@ export const EVENT_SENTENCES: Readonly<Record<EventCode, Sentence>> = {
     remedy: fixWords(detail, "Check the types and lengths of the event's parameters."),
   }),
   EVENT_REQUEST_REJECTED: (detail, { statusCode }) => {
-    const refused = refusalWords(String(detail.kind), {
-      operation: "trackEvent",
-      ...storedRequestDetails(detail, statusCode),
-    });
+    const known = storedRequestDetails(detail, statusCode);
+    const refused = refusalWords(String(detail.kind), { operation: "trackEvent", ...known });
+    const { setBy = "EVENT_API_URL", messages: [said] = [] } = known;
+    const settings = setBy === "EVENT_API_URL" ? "EVENT_API_URL and EVENT_APP_KEY" : setBy;
+    const words = said === undefined || detail.kind === "tooLarge" ? "" : `, and says ${quoteUntrusted(said)}`;
+    const message = refused?.message ?? `the service refused the request (status ${statusCode ?? "unknown"})${words}`;
     return {
-      message: `${refused?.message ?? `the service refused the request (status ${statusCode ?? "unknown"})`}: the event was not recorded`,
+      message: `${message}: the event was not recorded`,
       remedy:
         detail.kind === "tooLarge"
           ? 'Shorten the texts of the event, or send fewer entries of "items".'
-          : (refused?.remedy ?? "Check EVENT_API_URL and EVENT_APP_KEY."),
+          : (refused?.remedy ??
+            `${said === undefined ? "Check" : "Change the event as the service says. If it is right, check"} ${settings}.`),
     };
   },
   EVENT_ANSWER_LOST: ({ effect }, { statusCode }) => ({
     message:
       effect === "ended"
-        ? "the server ended while it was sending this event and others: it may or may not have been sent and recorded"
+        ? "the server ended while it was sending this event: it may or may not have been sent and recorded"
         : statusCode === undefined
           ? "the event was sent, but no answer came: it may or may not have been recorded"
           : `the event was sent, but the service answered with status ${statusCode}: it may or may not have been recorded`,

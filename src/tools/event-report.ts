@@ -282,7 +282,7 @@ export function eventReportExtras(run: EventRun, context: ToolContext): Partial<
   const orders = orderNotes(overtakenIn(state, header.dryRun ? "pending" : "succeeded"), status());
   const verdicts = state.verdicts().map((group) => verdictRow(group, state.objects));
   return {
-    notes: [...orders, ...basisNotes(verdicts)],
+    notes: [...doubts(state), ...orders, ...basisNotes(verdicts)],
     verdicts,
     ...defined({ nextSteps: dryRunSteps(run, context) }),
   };
@@ -352,12 +352,19 @@ export async function eventRunReport(
   });
 }
 
-function doubts({ uncertain, maybeTwice }: EventRunState): readonly string[] {
+const TWICE_SHOWN = 20;
+
+function doubts({ uncertain, maybeTwice, objects }: EventRunState): readonly string[] {
+  const { length } = maybeTwice;
+  const lines = maybeTwice.map((at) => objects[at]?.line ?? at + 1);
+  const places = joinedRanges(lines.toSorted((one, other) => one - other).map((line) => [line, line]));
+  const byLine = maybeTwice.some((at) => objects[at]?.line !== undefined);
+  const which = placesWords(places.slice(0, TWICE_SHOWN), { byLine, omitted: places.length > TWICE_SHOWN });
   return [
     uncertain > 0 &&
       `it is not documented whether the service drops ${many(uncertain, "sent event")}; the expected result is uncertain`,
-    maybeTwice > 0 &&
-      `${many(maybeTwice, "event")} may be recorded twice: an answer was lost, and ${maybeTwice === 1 ? "it was" : "they were"} sent again`,
+    length > 0 &&
+      `${many(length, "event")} may be recorded twice (${which}): an answer was lost, and ${length === 1 ? "it was" : "they were"} sent again`,
   ].filter((step) => step !== false);
 }
 

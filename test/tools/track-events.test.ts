@@ -81,6 +81,10 @@ test("purchases with the tx_id of an earlier one are named by their number", asy
   for (const dryRun of [true, false]) {
     expect((await answerOf(trackEvents, { events, dryRun }, context)).text).toContain(words);
   }
+  const failing = [buy("c"), { ...buy("c"), items: [{ x: "a" }] }];
+  for (const dryRun of [true, false]) {
+    expect((await answerOf(trackEvents, { events: failing, dryRun }, context)).text).not.toContain("has the tx_id");
+  }
   const many = [buy("x"), click("u"), ...Array.from({ length: 7 }, () => buy("x"))];
   const { text } = await answerOf(trackEvents, { events: many, dryRun: true }, context);
   expect(text).toContain("7 purchases (items 3-7, …) have the tx_id of an earlier purchase");
@@ -251,6 +255,16 @@ test("what takes longer than a call goes on, and the same call meanwhile is the 
   await run?.rest;
   expect(run?.status()).toBe("succeeded");
   expect(sandbox.events()).toHaveLength(4);
+});
+
+test("events that may be recorded twice are named", async () => {
+  const { context, control } = await eventTools();
+  await control("/faults", { faults: [{ on: "any", kind: "reset", applied: true, nth: 2 }] });
+  const events = ["a", "b", "c"].map((uid) => click("u", uid));
+  const sent = await answerOf(trackEvents, { events, onUnknown: "resend" }, context);
+  expect(sent.text).toContain("1 event may be recorded twice (item 2): an answer was lost, and it was sent again");
+  const shown = await answerOf(getRun, { runId: String(sent.structured.runId) }, context);
+  expect(shown.text).toContain("1 event may be recorded twice (item 2)");
 });
 
 test("a lost answer is unknown, or with resend sent again and perhaps recorded twice", async () => {

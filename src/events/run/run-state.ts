@@ -112,7 +112,8 @@ export class EventRunState implements RunView<EventEntry> {
   uncertain = 0;
   /** `rows` is set if the file has empty rows. */
   facts: { readonly rows?: RowCounts } = {};
-  maybeTwice = 0;
+  /** The events that the service may have recorded twice. */
+  readonly maybeTwice: number[] = [];
 
   readonly #standing: Standing[] = [];
   readonly #reasons = new Map<number, Reason>();
@@ -156,7 +157,7 @@ export class EventRunState implements RunView<EventEntry> {
         this.#doubted.delete(entry.object);
         this.#move(entry.object, entry.outcome, entry.reason);
         if (entry.outcome === "succeeded" && entry.verdict?.predicted === "uncertain") this.uncertain += 1;
-        if (entry.maybeTwice === true) this.maybeTwice += 1;
+        if (entry.maybeTwice === true) this.maybeTwice.push(entry.object);
         return;
       case "accepted":
         for (const object of entry.objects) {

@@ -21,6 +21,7 @@ import { isJsonObject, parseJson } from "../../platform/json.ts";
 import type { Reason, ReportedObject } from "../../runs/outcome.ts";
 import { EVENT_FIELDS, EVENTS, ITEM_FIELDS, type Parameter } from "../../spec/events.ts";
 import { closestSpelling, fixSpelling, nearestName, parseNestedJson, remembering, synonymOf } from "../spelling.ts";
+import { validateEvent } from "../validate.ts";
 import type { EventCall } from "./run-state.ts";
 
 /** The events of a call: how to read them, and the bytes that are stored with the run. */
@@ -217,7 +218,7 @@ export async function countEvents(events: AsyncIterable<readonly SourceEvent[]>)
   return { ...counts, repeatedPurchases: purchases.found };
 }
 
-/** Purchases with the tx_id of an earlier purchase in the same call. `first`: the lines or numbers of the first ones. */
+/** Sent purchases with the tx_id of an earlier one in the same call. `first`: the lines or numbers of the first ones. */
 export interface RepeatedPurchases {
   readonly count: number;
   readonly first: readonly number[];
@@ -227,11 +228,14 @@ const REPEATED_NAMED = 5;
 
 export function repeatedPurchases() {
   const known = new Set<string>();
+  const nearest = remembering(nearestName);
   const found = { count: 0, first: Array.of<number>() };
   return {
     found,
     take({ event, index, line = index + 1 }: Pick<SourceEvent, "event" | "index" | "line">): void {
       if (!isJsonObject(event) || event.eventName !== "purchase" || typeof event.tx_id !== "string") return;
+      const { verdict } = validateEvent(event, nearest);
+      if (verdict === "ignored" || verdict === "rejected") return;
       if (known.has(event.tx_id)) {
         found.count += 1;
         if (found.count <= REPEATED_NAMED) found.first.push(line);

@@ -5,7 +5,14 @@ import { amount } from "../../platform/text.ts";
 import type { Reason } from "../../runs/outcome.ts";
 import type { Prediction } from "../../runs/report.ts";
 import { EVENT_MESSAGES } from "../../spec/events.ts";
-import { FINDINGS_KEPT, type Finding, type RuleBasis, type Validation, type Verdict, verdictOfRule } from "../catalogue.ts";
+import {
+  FINDINGS_KEPT,
+  type Finding,
+  type RuleBasis,
+  type Validation,
+  type Verdict,
+  verdictOfRule,
+} from "../catalogue.ts";
 import { type Uncorrected, whyUncorrected } from "../spelling.ts";
 
 export interface EventVerdict {
