@@ -170,7 +170,8 @@ export interface CheckRow {
 }
 
 const EXPECTATION_TOKENS = 1600;
-const CHECK_TOKENS = 300;
+/** For a check of order or time. `most`: if the answer lists a single event. */
+const CHECK_TOKENS = { least: 300, most: 900 } as const;
 /**
  * The maximum tokens for the uids of users who do not meet all expectations and checks. The tokens that these uids use
  * are subtracted from `EXPECTATION_TOKENS`.
@@ -262,7 +263,15 @@ export function reportUsers(
 export function reportCheck(
   name: "order" | "within",
   results: readonly CheckRow[] | undefined,
-  { expectations, expect }: { readonly expectations: readonly ExpectationRow[]; readonly expect: Expected },
+  {
+    expectations,
+    expect,
+    room,
+  }: {
+    readonly expectations: readonly ExpectationRow[];
+    readonly expect: Expected;
+    readonly room: keyof typeof CHECK_TOKENS;
+  },
 ): Said {
   if (results === undefined) return { facts: {}, text: [] };
   const what = name === "order" ? "order" : "time";
@@ -296,7 +305,7 @@ export function reportCheck(
     const sentence = `The ${what} ${verdictOf(only)}.`;
     return { facts: { [name]: { ...whole, ...reasonOf(only.reason) } }, text: [sentence] };
   }
-  const { picked, omitted } = fitting(rows, CHECK_TOKENS);
+  const { picked, omitted } = fitting(rows, CHECK_TOKENS[room]);
   const reason = broken && `for uid ${quoteUntrusted(cutUid(broken.uid ?? ""))}: ${broken.reason ?? ""}`;
   const byUid = Object.fromEntries(picked.map(({ data }) => data));
   return {
@@ -304,7 +313,7 @@ export function reportCheck(
     text: [
       `The ${what} held${name === "order" ? " at least once" : ""} for ${met} of ${results.length === 1 ? "1 user" : `${results.length} users`}:`,
       fenced(picked.map(({ line }) => line)),
-      ...moreText(rows, picked, "where it did not hold"),
+      ...moreText(rows, picked, "where it did not hold", room === "least" ? "limit 1 and uids" : "uids"),
     ],
   };
 }
@@ -398,7 +407,12 @@ function fitting<Checked extends CheckedRow>(rows: readonly Checked[], tokens: n
   return { picked, omitted: rows.length - picked.length };
 }
 
-function moreText(rows: readonly CheckedRow[], picked: readonly CheckedRow[], unmet: string): readonly string[] {
+function moreText(
+  rows: readonly CheckedRow[],
+  picked: readonly CheckedRow[],
+  unmet: string,
+  what = "uids",
+): readonly string[] {
   const shown = new Set(picked);
   const hidden = rows.filter((row) => !shown.has(row));
   if (hidden.length === 0) return [];
@@ -410,7 +424,7 @@ function moreText(rows: readonly CheckedRow[], picked: readonly CheckedRow[], un
   const rest =
     named.length === 0
       ? "a call with fewer expectations shows all"
-      : `to see them, give uids ${named.join(", ")}${users.length > named.length ? others : ""}`;
+      : `to see them, give ${what} ${named.join(", ")}${users.length > named.length ? others : ""}`;
   return [`(${hidden.length} more, ${broken.length} of them ${unmet}: ${rest})`];
 }
 

@@ -176,11 +176,12 @@ function checkedOf(
   const isOfFindings = given.limit === 1 && given.coverage !== true && expect.length === 0;
   const findings = reportFindings(kinds, isOfFindings ? "most" : given.coverage ? "beside coverage" : "beside events");
   const users = reportUsers(expectations, [...(order ?? []), ...(within ?? [])], given.user);
+  const room = given.limit === 1 ? "most" : "least";
   const picked = [
     users,
     reportExpectations(expectations, expect, users.tokens),
-    reportCheck("order", order, { expectations, expect }),
-    reportCheck("within", within, { expectations, expect }),
+    reportCheck("order", order, { expectations, expect, room }),
+    reportCheck("within", within, { expectations, expect, room }),
     findings,
   ];
   return {

@@ -257,3 +257,18 @@ test("an event that is expected more often than it arrived does not hold in time
   expect(text).toContain('expectation 3, "purchase": NOT met, expected 2 times, found 1');
   expect(text).toContain('The time did NOT hold: not all of the expected events arrived: "purchase" (expectation 3).');
 });
+
+test("with limit 1, the order of as many users is shown as the answer names", async () => {
+  const { client, control } = await startSession();
+  const users = Array.from({ length: 50 }, (_, at) => `fu${at}`);
+  await control("/seed", { events: users.flatMap((uid) => [arrived(uid, 1, purchase), arrived(uid, 2, view)]) });
+  const asked = { expect: expect_, inOrder: true };
+  const linesOf = (text: string) => text.split("\n").filter((line) => line.includes("did NOT hold"));
+  const all = textOf(await client.callTool("inspect_events", { ...asked, uids: users }));
+  const [, named = ""] = /where it did not hold: to see them, give limit 1 and uids (.*), then the/.exec(all) ?? [];
+  const uids = named.split(", ").map((uid) => uid.slice(1, -1));
+  expect(uids.length).toBeGreaterThan(5);
+  const given = await client.callTool("inspect_events", { ...asked, limit: 1, uids });
+  expect(linesOf(textOf(given))).toHaveLength(uids.length);
+  expect(tokensOfResult(given)).toBeLessThan(3500);
+});
