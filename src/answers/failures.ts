@@ -244,6 +244,8 @@ export interface FailureRow {
   readonly lines: readonly string[];
   /** Whether `lines` begin with a heading of several failures, or belong below the one above. */
   readonly heading?: "own" | "above" | undefined;
+  /** Whether the message or the remedy is cut. */
+  readonly isCut?: boolean;
 }
 
 interface Beside {
@@ -313,6 +315,7 @@ export function failureRow(
   const each = failure.isOfKinds ? "" : othersWords(others, failure);
   return {
     data,
+    isCut: own !== afterShared || remedy !== failure.remedy,
     lines: [
       ...(isApart ? [`${head}${notFailed}: ${about}`, `${count === 1 ? head : examplesOf(failure)}: ${of}`] : [whole]),
       ...(each === "" ? [] : [`Each: ${each}${count > others.length ? "; …" : ""}`]),

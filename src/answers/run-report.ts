@@ -191,6 +191,9 @@ function textOf(run: ReportedRun, parts: Parts): readonly (string | false)[] {
     ...(blocked === undefined ? [] : [blockedText(blocked)]),
     ...notes.map(sentence),
     ...failureLines(failures.rows),
+    ...(runId !== undefined && failures.rows.some(({ isCut }) => isCut)
+      ? [`Some of these texts are cut (…). They are whole in ${resultsUri(runId)}.`]
+      : []),
     ...moreLine(failures, "reason", runId),
     ...sentVerdicts.map(({ line }) => line),
     ...moreGroups(sentKinds - sentVerdicts.length, run),

@@ -223,3 +223,13 @@ test("what the service says about a refused event is shown, with the setting tha
     /refused the request \(status 400\), and says ".+": the event was not recorded\. Change the event/,
   );
 });
+
+test("an answer with cut reasons says where they are whole", async () => {
+  const { context } = await eventTools();
+  const long = (at: number) => ({ ...click("u"), [`a_long_name_of_a_parameter_${at}`]: "x".repeat(3000) });
+  const textOf = async (events: object[]) => (await answerOf(trackEvents, { events, dryRun: true }, context)).text;
+  const many = Array.from({ length: 25 }, (_, at) => long(at));
+  const line = /^Some of these texts are cut \(…\)\. They are whole in targeting:\/\/runs\/\w+\/results\.$/m;
+  expect(await textOf(many)).toMatch(line);
+  expect(await textOf(many.slice(0, 2))).not.toMatch(line);
+});
