@@ -234,19 +234,21 @@ interface FolderRequest {
   readonly client: string | undefined;
   readonly path: string;
   readonly allowedDirs: readonly string[];
+  readonly isSaved: boolean;
 }
 
-export function allowFolderRemedy({ client, path, allowedDirs }: FolderRequest, delimiter: string): string {
+export function allowFolderRemedy({ client, path, allowedDirs, isSaved }: FolderRequest, delimiter: string): string {
+  const otherwise = isSaved ? "Or leave saveTo out." : "Or give the data in the call.";
   if (client === undefined) {
-    return "Over HTTP, `folders` in the token's entry of TARGETING_MCP_ACCESS_FILE lists the allowed folders. Or give the data in the call.";
+    return `Over HTTP, \`folders\` in the token's entry of TARGETING_MCP_ACCESS_FILE lists the allowed folders. ${otherwise}`;
   }
   const folder = isAbsolute(path) ? dirname(path) : "FOLDER";
   const folders = [...allowedDirs, folder].join(delimiter);
   const host = Object.hasOwn(HOSTS, client) ? HOSTS[client] : undefined;
   if (host === undefined) {
-    return `To allow the folder, a person sets TARGETING_MCP_ALLOWED_DIRS=${folders} in this server's entry in the host's configuration. Or give the data in the call.`;
+    return `To allow the folder, a person sets TARGETING_MCP_ALLOWED_DIRS=${folders} in this server's entry in the host's configuration. ${otherwise}`;
   }
   const [word, title] = host;
   const field = word === "claude-desktop" ? " (of the extension: Settings, Extensions, Allowed folders)" : "";
-  return `To allow the folder, a person runs: targeting-mcp setup ${word} --allowed-dirs="${folders}"${field}, and restarts ${title}. Or give the data in the call.`;
+  return `To allow the folder, a person runs: targeting-mcp setup ${word} --allowed-dirs="${folders}"${field}, and restarts ${title}. ${otherwise}`;
 }

@@ -13,6 +13,7 @@ import {
 } from "../../src/answers/budget.ts";
 import { fenced, quoteUntrusted, redactorFor } from "../../src/answers/fence.ts";
 import { nextStepsOf } from "../../src/answers/next-steps.ts";
+import { allowFolderRemedy } from "../../src/answers/request-messages.ts";
 import { headline } from "../../src/answers/run-headline.ts";
 import { resultRow } from "../../src/answers/run-results.ts";
 import { resultSheetText } from "../../src/answers/sheets.ts";
@@ -181,6 +182,12 @@ test.each(["list_options", "get_option", "get_run"])("%s that still saves a file
   const counts = { items: 1, pending: 1, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0 };
   const run = { environment: "sandbox", runId: "RUN", tool, status: "running", counts } as const;
   expect(headline({ ...run, failures: [], results: [] })).toBe("The file is still being written. Run RUN, sandbox.");
+});
+
+test("a folder that is not allowed is to be allowed, or the data given, or saveTo left out", () => {
+  const refused = { client: "codex-mcp-client", path: "/etc/report.xml", allowedDirs: ["/data"] };
+  expect(allowFolderRemedy({ ...refused, isSaved: true }, ":")).toMatch(/ restarts Codex\. Or leave saveTo out\.$/);
+  expect(allowFolderRemedy({ ...refused, isSaved: false }, ":")).toMatch(/ Or give the data in the call\.$/);
 });
 
 test("an interrupted run of events says to look for what may have been sent before it is resumed", () => {
