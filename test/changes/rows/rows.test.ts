@@ -109,12 +109,15 @@ describe.each([
   });
 });
 
-test.each(["{}", "", "[{}", '[{"name":"a"}] x', '"text"'])(
-  "a .json file that is not an array is refused: %s",
-  async (text) => {
-    await expect(readOptionFile(text, { format: "json" })).rejects.toThrow("array");
-  },
-);
+test.each([
+  ["{}", "array"],
+  ["", "the file is empty"],
+  ["[{}", "array"],
+  ['[{"name":"a"}] x', "array"],
+  ['"text"', "array"],
+])("a .json file that is not an array is refused: %s", async (text, message) => {
+  await expect(readOptionFile(text, { format: "json" })).rejects.toThrow(message);
+});
 
 describe("files of changes", () => {
   test("rows of one option and one op are merged", async () => {
