@@ -366,13 +366,14 @@ function firstNames({ count, first }: Elsewhere): string {
   return `${first.map((name) => quoteUntrusted(name)).join(", ")}${count > first.length ? ", …" : ""}`;
 }
 
-/** Returns a note about options that were not read before the change: an undo leaves the added Context IDs in them. */
-export function unreadNote({ unread = 0, counts }: ReportedRun): readonly string[] {
+/** Returns a note about objects that were not read before the change, with what an undo cannot do because of that. */
+export function unreadNote({ tool, unread = 0, counts }: ReportedRun): readonly string[] {
   if (unread === 0 || counts.succeeded === 0) return [];
-  const were = unread === 1 ? "was" : "were";
-  return [
-    `${many(unread, "option")} ${were} not read before the change and may have had the added Context IDs already, so an undo does not remove these`,
-  ];
+  const what = many(unread, tool === "rename_targetings" ? "targeting" : "option");
+  const effect = ["update_options", "rename_targetings"].includes(tool)
+    ? ", so an undo cannot restore what they were"
+    : " and may have had the added Context IDs already, so an undo does not remove these";
+  return [`${what} ${unread === 1 ? "was" : "were"} not read before the change${effect}`];
 }
 
 const MAX_COUNTS_SHOWN = 5;

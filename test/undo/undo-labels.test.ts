@@ -495,3 +495,18 @@ test("renames by name can be undone, although the service does not answer reads 
   expect(renamed.data.results).toMatchObject([{ from: "One" }, { from: "Two" }]);
   expect((await undone(renamed.data.runId)).labels).toEqual({ exact: 2 });
 });
+
+test("what was not read before it was renamed by its ID is said at once to have no undo", async () => {
+  const { sandbox, call } = await session();
+  const targetingId = await sandbox.targeting("Unread too");
+  const [one] = await sandbox.options(targetingId, [{ name: "One" }]);
+  for (const [on, tool, _id] of [
+    ["getOption", "update_options", one],
+    ["getTargeting", "rename_targetings", targetingId],
+  ]) {
+    const clear = await addFault(sandbox.url, { kind: "status", status: 503, on, probability: 1 });
+    const { text } = await call(String(tool), { items: [{ _id, name: "Other name" }] });
+    await clear();
+    expect(text).toMatch(/1 (?:option|targeting) was not read before the change, so an undo cannot restore what/);
+  }
+});

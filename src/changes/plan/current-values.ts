@@ -129,9 +129,12 @@ export async function notePreviousValues(plan: Plan, context: PlanningContext): 
   const changes = [...changesIn(plan)];
   if (changes.length === 0) return;
   const reads = optionalReads(context);
-  await noteTargetings(plan, changes, reads);
-  await noteOptions(plan, changes, reads);
+  const unread = (await noteTargetings(plan, changes, reads)) + (await noteOptions(plan, changes, reads));
+  // What was looked for and does not exist cannot be changed, so only failed reads matter.
+  if (reads.fails.one) noteUnread(plan, unread);
   await noteAdded(plan, changes, reads);
+  // Many options may be known, and the plan is held for as long as the run lasts.
+  plan.known = new Map();
 }
 
 function* changesIn({ steps }: Plan): Generator<ChangingStep> {
@@ -144,9 +147,10 @@ function* changesIn({ steps }: Plan): Generator<ChangingStep> {
   }
 }
 
-async function noteTargetings(plan: Plan, changes: readonly ChangingStep[], reads: OptionalReads): Promise<void> {
+/** Records the names of targetings before they are renamed. Returns how many of these targetings were not read. */
+async function noteTargetings(plan: Plan, changes: readonly ChangingStep[], reads: OptionalReads): Promise<number> {
   const renames = changes.filter(({ step }) => step.operation === "renameTargetings");
-  if (renames.length === 0) return;
+  if (renames.length === 0) return 0;
   const there = await reads.targetings(renames.map(({ id }) => id));
   for (const { step, id } of renames) {
     const from = there.get(id)?.name;
@@ -154,13 +158,15 @@ async function noteTargetings(plan: Plan, changes: readonly ChangingStep[], read
     if (from !== undefined) plan.former.targeting(id, from);
     if (from !== undefined && to !== undefined) amend(plan, step, { from, to });
   }
+  return renames.filter(({ id }) => !there.has(id)).length;
 }
 
-async function noteOptions(plan: Plan, changes: readonly ChangingStep[], reads: OptionalReads): Promise<void> {
+/** Records the values of options before they change, but not their Context IDs. Returns how many were not read. */
+async function noteOptions(plan: Plan, changes: readonly ChangingStep[], reads: OptionalReads): Promise<number> {
   const updates = changes.flatMap(({ step, id }) =>
     step.operation === "updateOptions" && step.item.contexts === undefined ? [{ step, item: step.item, id }] : [],
   );
-  if (updates.length === 0) return;
+  if (updates.length === 0) return 0;
   const there = new Map(plan.known);
   const isUnread = (id: string): boolean => !there.has(id);
   for (const [id, record] of await reads.records(updates.map(({ id }) => id).filter(isUnread))) there.set(id, record);
@@ -207,6 +213,7 @@ async function noteOptions(plan: Plan, changes: readonly ChangingStep[], reads: 
   }
   const targetings = updates.map(({ id }) => there.get(id)?.targeting);
   noteCommonTargeting(plan, targetings);
+  return updates.filter(({ id }) => isUnread(id)).length;
 }
 
 function kindOf({ type, parent, childCount }: OptionRecord): NonNullable<ReportedObject["optionKind"]> {
@@ -341,6 +348,7 @@ export function optionalReads({ api, signal }: PlanningContext) {
     return new Map(known);
   };
   return {
+    fails,
     missing,
     contents: (ids: readonly string[]) =>
       each(ids, async (id) => {
