@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
+import { generateEventTests } from "../../src/events/suites/generate.ts";
 import { startSandbox } from "../../src/sandbox/index.ts";
 import { CLIENTS, textOf } from "../support/clients.ts";
 import { perFile } from "../support/ends.ts";
@@ -111,7 +112,7 @@ test("read-only keeps the tests against a sandbox, and nothing that sends", asyn
   expect(names).not.toContain("track_event");
   expect(names).not.toContain("track_events");
   const refused = await client.callTool("run_event_tests", {
-    suite: { seed: 1, uid: "u", cases: [] },
+    suite: generateEventTests({ eventNames: ["app_open"] }),
     target: "configured",
   });
   expect(textOf(refused)).toContain("only reads");
