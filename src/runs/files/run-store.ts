@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { existsSync } from "node:fs";
 import { rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import * as z from "zod";
@@ -105,14 +106,12 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
         openJournal(at(runId, FILES.journal), lease, async () => (await stopsAsked(folder, runId)).length > 0),
       ),
     parts: {
-      // Only the rejects are stored after the requests. All other parts are stored before them.
-      keep: (runId, part, pieces) =>
-        withStoreErrors(
-          folder,
-          () => keepPart(at(runId, FILES[part]), pieces),
-          "runs",
-          part === "rejects" ? "" : UNSENT,
-        ),
+      keep: (runId, part, pieces) => {
+        const file = at(runId, FILES[part]);
+        // The rejects, and parts that replace earlier ones, may be stored after requests were sent.
+        const effect = part === "rejects" || existsSync(file) ? "" : UNSENT;
+        return withStoreErrors(folder, () => keepPart(file, pieces), "runs", effect);
+      },
       read: (runId, part) => partIn(at(runId, FILES[part])),
     },
     read: (runId) => (isRunId(runId) ? readRun(folder, runId) : Promise.resolve(undefined)),

@@ -102,6 +102,20 @@ describe("runs that may be unfinished are found", () => {
   });
 });
 
+test("a full disk says that nothing was sent, unless the part replaces one from before the requests", async () => {
+  const folder = await newFolder();
+  const runId = newRunId();
+  const { create, parts } = storeIn(folder);
+  await create(headerOf(runId));
+  // biome-ignore lint/correctness/useYield: it fails before the first piece.
+  const full = async function* (): AsyncGenerator<string> {
+    throw Object.assign(new Error("no space left on device"), { code: "ENOSPC", syscall: "write" });
+  };
+  await expect(parts.keep(runId, "input", full())).rejects.toThrow(/no space left on device\); nothing was sent$/);
+  await parts.keep(runId, "input", ["kept"]);
+  await expect(parts.keep(runId, "input", full())).rejects.toThrow(/no space left on device\)$/);
+});
+
 describe("old runs", () => {
   /** Stores a finished run of a caller with this time of creation. `removed` says whether it deleted anything. */
   async function finished(
