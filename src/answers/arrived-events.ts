@@ -278,8 +278,8 @@ export function reportCheck(
   // An expectation that fails only because of the other check (order or time) is named in the report of that check.
   const unmet = unmetWords(expectations, expect, ({ check }) => check === undefined || check === name);
   /**
-   * Says whether the check holds for a user. The order can be right although the number or the result of some events is
-   * wrong, so the text names unmet expectations as well.
+   * Says whether the check holds for a user. It can hold although the number or the verdict of some events is wrong, so
+   * the text names unmet expectations as well.
    */
   const verdictOf = (result: CheckRow): string => {
     const why = whyWords(result);

@@ -170,8 +170,8 @@ function withoutFound(file: InputFile | undefined) {
 }
 
 /**
- * Reads the state of a run from its journal. For a run that is not started, this is the plan that waits for approval
- * or, without a plan, a state that lists the whole input.
+ * Reads the state of a run from its journal. If that has neither a plan nor an end, reads it from the proposed plan or,
+ * without one, makes it from the call.
  */
 async function readBack({
   header,

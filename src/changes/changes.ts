@@ -432,7 +432,7 @@ function resumedError(): FileError {
 
 type PlanText = string | ByteSource;
 
-/** A plan to store. `text`: what `checkStoredPlan` reads later. `undoes`: the ID of the run to undo. */
+/** A plan to store. `text`: the plan as JSON. `undoes`: the ID of the run to undo. */
 export interface StoredPlan {
   readonly text: PlanText;
   readonly plannedBy: PlanningTool;

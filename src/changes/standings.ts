@@ -77,8 +77,8 @@ export class StepStandings {
   }
 
   defer(step: number, deferral: Deferral): void {
+    // `set` deletes an earlier deferral, so that a step that is deferred again is at the end of the map.
     this.set(step, "pending");
-    // The entry is deleted first, so that a step that is deferred again is at the end of the map.
     this.#standing[step] = "deferred";
     this.#deferrals.set(step, deferral);
   }

@@ -51,7 +51,7 @@ export const PROMPTS: readonly PromptDefinition[] = [
       "2. Call bulk_add_options once with all of them and dryRun: true, and tell me how many options and requests it " +
       "takes, and which names break the rules.\n" +
       "3. When I agree, apply the plan with apply_plan and its runId. Correct what failed and send only that again. onExisting: skip leaves " +
-      "options that exist unchanged.",
+      "existing options unchanged.",
   },
   {
     name: "generate_event_tests",

@@ -92,7 +92,7 @@ export async function whichTargeting(hints: TargetingHints): Promise<string | un
   if (base !== undefined && known !== undefined && base.targeting._id !== known) {
     throw new FileError(
       `the base describes the targeting ${base.targeting._id}, but the plan is for ${known}`,
-      "Give a base of that targeting with the argument base, or remove the base beside the file.",
+      `Give a base of ${known} with the argument base, or remove the base beside the file.`,
     );
   }
   if (known !== undefined) return known;

@@ -77,7 +77,7 @@ export function contextIdProblem(trimmed: string): ContextIdProblem | undefined 
   return { rule: "tooLong", bytes, ...(separators !== "" && { separators }) };
 }
 
-/** Returns Context IDs that are probably mistyped: only case, width or composition differ from one that is held. */
+/** Pairs Context IDs that are probably mistyped with held ones that differ only in case, width or composition. */
 export function nearContextIds(given: readonly string[], held: readonly string[]) {
   const exact = new Set(held);
   const fresh = given.filter((id) => !exact.has(id));

@@ -72,8 +72,8 @@ export async function decideOnPage(
 }
 
 /**
- * Returns a function that asks on the web page about a run whose call was answered before. If nobody opens the page,
- * the agent's next call gets a confirmation token.
+ * Returns a function that asks on the web page about a run that was planned after its call was answered. If nobody opens
+ * the page, the agent's next call gets a confirmation token.
  */
 export function askLater(context: ToolContext) {
   return async (header: ChangeHeader, plan: Plan): Promise<void> => {

@@ -128,7 +128,7 @@ export async function storeWaitingElsewhere(
 }
 
 /**
- * Returns a function that stores a run whose call was answered before, so that the agent's next call gets a token.
+ * Returns a function that stores a run that was planned after its call was answered. The agent's next call gets a token.
  * Strict mode has no tokens, so the run then waits for a decision through the client.
  */
 export function tokenLater(context: ToolContext) {
