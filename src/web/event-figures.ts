@@ -393,7 +393,8 @@ const lastCounts = new WeakMap<EventLog, { readonly key: string; readonly upTo: 
 /** Counts the matching events. While the filter (`key`) stays, each event is compared only once. */
 function countMatching(log: EventLog, key: string, isWanted: (event: ArrivedEvent) => boolean): number {
   const last = lastCounts.get(log);
-  const isSame = last?.key === key && last.upTo >= log.cleared();
+  // If the log was reset, what was counted before is gone.
+  const isSame = last?.key === key && last.upTo > log.cleared();
   let { upTo: seq, total } = isSame ? last : { upTo: log.cleared(), total: 0 };
   while (seq < log.newest()) {
     seq += 1;

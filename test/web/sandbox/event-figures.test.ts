@@ -109,6 +109,7 @@ test("the events of one cause are found by its ID, and those of a forgotten one 
   add({ uid: "u", eventName: "purchase" });
   expect([totalOf("PURCHASE"), totalOf("vera")]).toEqual([4, 2]);
   expect(matchingEvents(log, { filter: "DROPPED vera" }).events.map(({ seq }) => seq)).toEqual([3]);
+  expect(totalOf("vera")).toBe(2);
   log.clear();
   expect(totalOf("vera")).toBe(0);
   add({ uid: "u", eventName: "purchase" });
