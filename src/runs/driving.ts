@@ -216,12 +216,13 @@ async function bringToRest<Call extends ToolCall, Entry, State extends RunView<E
       const rest = summaryAtRest(kind, header, state);
       if (!held.isLeft) await moved(store, header.runId, held, { status: statusAtRest(state), rest });
     }),
-    // The process that continues the run handles the requests to stop it.
-    async () => held.isLeft || held.stopRequests.forget(),
+    // If the run is left to other processes, the one that continues it handles the requests to stop it. Requests that
+    // cannot be removed do no harm, because resuming the run removes them as well.
+    async () => held.isLeft || held.stopRequests.forget().catch(() => undefined),
     ifHeld((lease) => lease.release()),
     ifHeld(async () => held.isLeft && store.left?.leave(header.runId)),
   ];
-  let known: unknown;
+  let reported: unknown;
   for (const step of steps) {
     try {
       await step();
@@ -230,15 +231,15 @@ async function bringToRest<Call extends ToolCall, Entry, State extends RunView<E
       // The record stays as it is. The first process that reaches the store again continues the run.
       if (thrown instanceof StoreUnavailableError && held.journal !== undefined) held.isLeft = true;
       // A journal that has lost entries throws the same error again when it is closed.
-      if (held.isLeft || thrown === known) continue;
+      if (held.isLeft || thrown === reported) continue;
       const error = messageOf(thrown);
       const reason = kind.reasonOf?.(thrown) ?? ownReason("STOPPED_BY_ERROR", { error });
       const stop = kind.stop({ cause: "interrupted", reason }, clock.now());
       state.apply(stop);
-      // Other processes cannot see from the journal that entries were lost, so this entry gives the reason. Without it,
-      // they still see that the run is interrupted.
+      // The journal does not show that entries were lost. So this entry gives other processes the reason. If it cannot
+      // be stored, they still see that the run was interrupted.
       if (thrown instanceof LostEntriesError) await held.journal?.appendLate(kind.line(stop)).catch(() => undefined);
-      known = thrown;
+      reported = thrown;
     }
     held.isKept();
   }
@@ -317,7 +318,7 @@ function stopRequestsOf(
   const controller = new AbortController();
   let cause: "cancelled" | "interrupted" = "interrupted";
   const stop = (why: "cancelled" | "interrupted"): void => {
-    // A process that is stopped keeps the request to cancel that it has confirmed.
+    // A confirmed request to cancel stays valid if this process is stopped as well.
     if (cause !== "cancelled") cause = why;
     controller.abort(new DOMException(`the run was ${why}`, "AbortError"));
   };
