@@ -120,8 +120,9 @@ function readEventsSoon(): void {
     isLooking = false;
     if (asked !== wanted.peek()) readEventsSoon();
     else if (list !== undefined) {
+      const isFirst = found.peek() === undefined;
       found.value = list;
-      announced.value = matches.peek();
+      if (isFirst) announced.value = matches.peek();
     }
   }, GATHER_MS);
 }
