@@ -366,12 +366,12 @@ function firstNames({ count, first }: Elsewhere): string {
   return `${first.map((name) => quoteUntrusted(name)).join(", ")}${count > first.length ? ", …" : ""}`;
 }
 
-/** Returns a note about objects that were not read before the change, with what an undo cannot do because of that. */
+/** Returns a note about objects that were not read before the change, and what an undo cannot do for them. */
 export function unreadNote({ tool, unread = 0, counts }: ReportedRun): readonly string[] {
   if (unread === 0 || counts.succeeded === 0) return [];
   const what = many(unread, tool === "rename_targetings" ? "targeting" : "option");
   const effect = ["update_options", "rename_targetings"].includes(tool)
-    ? ", so an undo cannot restore what they were"
+    ? `, so an undo cannot restore ${unread === 1 ? "its" : "their"} previous values`
     : " and may have had the added Context IDs already, so an undo does not remove these";
   return [`${what} ${unread === 1 ? "was" : "were"} not read before the change${effect}`];
 }

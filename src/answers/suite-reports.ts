@@ -51,7 +51,8 @@ export function suiteReportAnswer(run: {
   const byBasisWords = countsByGroup(results, ({ basis }) => BASIS_WORDS[basis]);
   const notRun = results.filter(({ reason }) => reason === "notRun").length;
   // On a live service, each test counts again. So the answer does not suggest it there.
-  const mayRepeat = notRun === 0 && lost.length > 0 && (target === "sandbox" || environment === "sandbox");
+  const mayRepeat =
+    failure === undefined && notRun === 0 && lost.length > 0 && (target === "sandbox" || environment === "sandbox");
   const nextSteps = [
     failure?.remedy,
     notRun > 0 &&
@@ -63,9 +64,7 @@ export function suiteReportAnswer(run: {
   const notes = [
     ...(failure === undefined
       ? []
-      : [
-          `${failure.message}; this ended the tests after other test events had been sent, and ${many(notRun, "case")} ${notRun === 1 ? "was" : "were"} not run`,
-        ]),
+      : [`${failure.message}; this ended the tests after other test events had been sent`]),
     ...(notSaved === undefined ? [] : [`the report was not saved: ${plain(notSaved)}`]),
     ...notesOf(report),
     ...(shownBefore === undefined
@@ -186,9 +185,11 @@ function unansweredLine(row: ReturnType<typeof unansweredRow>): string {
 function unansweredWords({ reason, statusCode }: ReturnType<typeof unansweredRow>): string {
   if (reason === "notSent") return "the service could not be reached";
   const answer = statusCode === undefined ? "no answer came" : `the service answered with status ${statusCode}`;
-  if (reason === "answerLost") return `${answer}, the event may be recorded`;
+  if (reason === "answerLost") return `${answer}; the event may have been recorded`;
   const isError = statusCode !== undefined && statusCode >= 300;
-  return isError ? `${answer}, the event was not recorded` : `${answer}, but neither ok nor !invalid`;
+  return isError
+    ? `${answer}; the event was not recorded`
+    : `${answer}, but the message is neither "ok" nor "!invalid"`;
 }
 
 const LONGEST = 200;

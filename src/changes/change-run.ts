@@ -261,7 +261,7 @@ async function recordPlan(
   }
   // Begins to write the entries now, because the first request has to wait until they are on disk.
   run.write();
-  // Not earlier: a run that was declined or cancelled before it could start must not end the run that it would undo.
+  // Ends the run to undo only now: an undo that is declined or cancelled before its start must not end that run.
   if (plan.facts.stale === undefined) await world.end(run.header, plan);
   await storePreviousValues(plan, run, world);
   driver.compareAt = clock.monotonic() + COMPARE_AGAIN.ms;

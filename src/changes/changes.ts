@@ -275,7 +275,7 @@ export class Changes {
         const record = await this.#context.store.record(runId);
         return record === undefined || isUnstarted(record.status) ? undefined : this.runs.lookAt(runId);
       },
-      // If the end cannot be stored, the run stays stored as not started.
+      // If the end cannot be stored, the run stays "not started": it can be cancelled again, and is removed after a day.
       giveUp: (thrown) => this.#giveUp(header, thrown, isForKeeping).catch(() => undefined),
       withdraw: () => this.runs.withdraw(runId).catch(() => undefined),
       // A started run releases its lease itself. A lease that cannot be released expires.

@@ -75,7 +75,7 @@ export function preparingRun(header: RunHeader<WriteCall>, planning: Planning, t
     },
     stop(cause) {
       if (started !== undefined) return started.stop(cause);
-      // The planning is over, so it does not end the run any more.
+      // The run waits for approval or has ended, so there is no planning to stop.
       if (status !== "running") return false;
       if (stoppedBy !== "cancelled") stoppedBy = cause;
       planning.stop();

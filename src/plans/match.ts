@@ -282,7 +282,7 @@ class Look {
       this.#tell({ _id, name: seen.name }, "deleted");
       return false;
     }
-    // An option that was found by its name is another one if it now has a different name.
+    // The plan found this option by its name. If it has a different name now, it may not be the one that was meant.
     if (name === undefined && this.#foundByName.has(_id) && there.name !== seen.name) {
       this.#tell({ _id, name: seen.name }, "name", seen.name, there.name);
       return false;

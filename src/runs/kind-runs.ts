@@ -115,7 +115,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       .markStarted(runId, held)
       .then((found) => found && this.#drive({ header, state, meanwhile, open: async () => found, carryOut }))
       .finally(() => this.#starting.delete(runId));
-    // `find` waits for this. So it begins only now: the process that plans the run may be this one, and need `find`.
+    // Set only now, because `find` waits for it. While this process still plans the run, planning may call `find`.
     this.#starting.set(runId, starting);
     if (lease !== undefined) return starting;
     const run = await releaseOnError(held, () => starting);
@@ -301,7 +301,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     const driven = this.#driven.get(runId);
     if (driven?.stop("cancelled")) {
       const { left, stops } = this.#context.store;
-      // Stored for a process that takes over the run. Without the store, this process still stops the run.
+      // Also stored, for a process that takes over the run. If the store is unavailable, this process still stops it.
       if (left !== undefined) await undefinedIf((thrown) => thrown instanceof StoreUnavailableError, stops.ask(runId));
       return driven;
     }

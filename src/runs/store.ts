@@ -66,7 +66,7 @@ export interface RunJournal {
   write(): Promise<void>;
   /**
    * Appends an entry although the lease or earlier entries were lost. The process that executes the run next reads it.
-   * The entry stands behind the last one in the store, and does not count as progress of the run.
+   * The entry follows the last stored one and does not count as progress of the run.
    */
   appendLate(line: Line): Promise<void>;
   /** Writes the added entries if the lease is still held, and closes the journal. */

@@ -89,7 +89,7 @@ function projectWords({ isProject, targetings, deletedAgain }: LimitsMet): reado
       `the options of ${quoteUntrusted(name)} alone hold ${number(contextIds)}, so at most ${fitWords(limit - contextIds)}`,
   );
   const [was, its] = deletedAgain === 1 ? ["was", "its"] : ["were", "their"];
-  const deleted = `${many(deletedAgain, "new option")} could not get all ${its} Context IDs and ${was} deleted again: the limit that was reached is that of the project`;
+  const deleted = `${many(deletedAgain, "new option")} ${was} deleted again, because not all ${its} Context IDs fit into the project`;
   return [
     ...(deletedAgain > 0 ? [deleted] : []),
     `The project may hold ${number(limit)} Context IDs over all its targetings; the service gives no total` +

@@ -106,7 +106,7 @@ async function resumedBy(
 ): Promise<{ readonly approved?: Approved; readonly resumed: ChangeRun | undefined }> {
   const { runId } = run.header;
   const { runs } = changesOf(context);
-  // Resuming a run that was still running would need no approval, even if it has stopped since.
+  // If the run was still running, no approval was requested. So it is not resumed, even if it has stopped since.
   if (decision === undefined) return { resumed: run.status() === "running" ? run : await runs.resume(runId) };
   let found: { readonly approved: Approved; readonly resumed: ChangeRun | undefined } | undefined;
   const start = async (approved: Approved) => {

@@ -34,16 +34,17 @@ export function coverageCounter() {
       return [name, { count: 0, wrong: 0, misspelt: 0, parameters: new Map(entries) }];
     }),
   );
-  const unknown = new Map<string, { readonly meant: string | undefined; count: number; misspelt?: undefined }>();
+  const unknown = new Map<string, { readonly meant: string | undefined; count: number }>();
   return {
     add({ eventName, verdict, findings }: ArrivedEvent, body: unknown): void {
       const name = eventName ?? "";
       const entry = counted.get(name);
+      if (name === "") return;
       if (entry === undefined) {
         const { meant, count } = unknown.get(name) ?? { meant: nearestName(name, EVENT_NAMES), count: 0 };
         const known = counted.get(meant ?? "");
         if (known !== undefined) known.misspelt += 1;
-        if (name !== "" && (count > 0 || unknown.size < MAX_UNKNOWN)) unknown.set(name, { meant, count: count + 1 });
+        if (count > 0 || unknown.size < MAX_UNKNOWN) unknown.set(name, { meant, count: count + 1 });
         return;
       }
       if (!isJsonObject(body)) return;
@@ -57,8 +58,8 @@ export function coverageCounter() {
     },
     /** Returns how many events arrived with this name or a misspelling of it. 0 if the name is not counted. */
     received(name: string): number {
-      const { count, misspelt = 0 } = counted.get(name) ?? unknown.get(name) ?? { count: 0 };
-      return count + misspelt;
+      const entry = counted.get(name);
+      return entry === undefined ? (unknown.get(name)?.count ?? 0) : entry.count + entry.misspelt;
     },
     rows(): Pick<EventFigures, "coverage" | "unknownNames"> {
       const names = [...unknown].toSorted(([, one], [, other]) => other.count - one.count);

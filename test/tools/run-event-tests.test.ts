@@ -73,7 +73,7 @@ describe("against the sandbox", () => {
     expect(matched).toBe(cases - 2);
     expect(answer.structured.unanswered).toHaveLength(2);
     expect(answer.text).toMatch(
-      /Without a usable answer:\n.*\n("purchase\/.*: expected \w+; no answer came, the event may be recorded\n){2}/,
+      /Without a usable answer:\n.*\n("purchase\/.*: expected \w+; no answer came; the event may have been recorded\n){2}/,
     );
     expect(answer.text).toContain(
       `Next: run_event_tests {"suiteId":"${suiteId}","target":"sandbox"} runs all tests again`,
@@ -96,7 +96,7 @@ describe("against the sandbox", () => {
     await control("/faults", { faults: [{ on: "trackEvent", kind: "reset", applied: true, nth: 3 }] });
     const lost = { ...sequence, cases: [{ ...own, events: Array(5).fill(seen) }] };
     const { text } = await answerOf(runEventTestsTool, { suite: lost }, context);
-    expect(text).toContain("no answer came, the event may be recorded (event 3 of the sequence)");
+    expect(text).toContain("no answer came; the event may have been recorded (event 3 of the sequence)");
   });
 
   test("the status of an answer that is not usable is shown", async () => {
@@ -106,8 +106,8 @@ describe("against the sandbox", () => {
       await control("/faults", { faults: [{ on: "trackEvent", kind: "status", status, times: 1 }] });
       return (await answerOf(runEventTestsTool, { suite: one }, context)).text;
     };
-    expect(await textAt(500)).toContain("; the service answered with status 500, the event may be recorded");
-    expect(await textAt(400)).toMatch(/; the service answered with status 400, the event was not recorded; it says "/);
+    expect(await textAt(500)).toContain("; the service answered with status 500; the event may have been recorded");
+    expect(await textAt(400)).toMatch(/; the service answered with status 400; the event was not recorded; it says "/);
   });
 
   test("when the service refuses all events, the cases that were sent before are reported", async () => {

@@ -127,10 +127,9 @@ type ChangingStep = { readonly step: Step; readonly id: string };
  */
 export async function notePreviousValues(plan: Plan, context: PlanningContext): Promise<void> {
   const changes = [...changesIn(plan)];
-  if (changes.length === 0) return;
   const reads = optionalReads(context);
   const unread = (await noteTargetings(plan, changes, reads)) + (await noteOptions(plan, changes, reads));
-  // What was looked for and does not exist cannot be changed, so only failed reads matter.
+  // An object that does not exist cannot be changed. So the count matters only if a read failed.
   if (reads.fails.one) noteUnread(plan, unread);
   await noteAdded(plan, changes, reads);
   // Many options may be known, and the plan is held for as long as the run lasts.

@@ -94,7 +94,7 @@ export class Plan {
   readonly former = new PreviousValues();
   readonly make = new StepMaker(() => this.steps.length);
   facts: RunFacts = {};
-  /** Options that were read to find others by name, by ID. Their previous values need no further read. */
+  /** The options, by ID, that were read to resolve names. Their previous values are not read again. */
   known: ReadonlyMap<string, OptionRecord> = new Map();
 
   /** When the plan was made, in milliseconds since 1970. What it has read counts as current for a short time. */

@@ -314,7 +314,7 @@ const runFacts = z.object({
   stale: z.array(staleField).exactOptional(),
   /** For a plan that is not started: the requests that its run would send. */
   foreseen: z.array(plannedRequest).exactOptional(),
-  /** Of a dry run that adds options: how many options that exist would get Context IDs. */
+  /** For a dry run that adds options: how many existing options would get more Context IDs. */
   extended: z.number().exactOptional(),
   /** For a dry run: a digest of the effect that its caller has seen. */
   shown: z.string().exactOptional(),

@@ -226,8 +226,8 @@ function endReason(reason: Reason): Reason {
 /**
  * Decides about deferred steps, which were refused and wait for other changes. Called when no other step is left. If
  * some need each other's names, adds steps that set temporary names, and retries all. Otherwise retries those that were
- * refused before another step was applied. If there are none, all fail. A step that needs the same name as an earlier
- * one waits until that one is decided. Returns the order of the retries.
+ * refused before another step was applied. If there are none, all fail. If several steps need the same name, only the
+ * first one is decided now. Returns the order of the retries.
  */
 function retryDeferred(driver: ChangeDriver): Turns | undefined {
   const deferred = withoutRivals(driver.state.deferredSteps());
@@ -252,7 +252,7 @@ interface Deferred {
   readonly reason: Reason;
 }
 
-/** Leaves out each change that needs the same name of the same object as an earlier one, which gets it. */
+/** Keeps only the first of several changes that need the same name. The others wait until it is applied or fails. */
 function withoutRivals<Each extends Deferred>(deferred: readonly Each[]): readonly Each[] {
   const wanted = new Set<string>();
   return deferred.filter(({ step, reason }) => {

@@ -78,18 +78,18 @@ const BUSY_ATTEMPTS = 20;
 const BUSY_PAUSE_MS = 50;
 
 interface SuiteRun extends RunSuiteOptions {
-  /** Whether an event may have reached the service. */
-  hasSent: boolean;
+  /** Whether the service has answered, or may have received, an event that did not end the run. */
+  hasOtherResults: boolean;
   /** The error that ended the run. */
   ended?: ApiError;
 }
 
 /**
  * Runs a suite, several cases at the same time. The events of a case are sent in order. An error that concerns all
- * cases, such as an invalid key, ends the run. It is thrown if no event may have reached the service.
+ * cases, such as an invalid key, ends the run. It is thrown if no other event was sent.
  */
 export async function runSuite({ cases }: EventSuite, options: RunSuiteOptions): Promise<SuiteReport> {
-  const run: SuiteRun = { ...options, hasSent: false };
+  const run: SuiteRun = { ...options, hasOtherResults: false };
   const results: CaseResult[] = [];
   let begun = 0;
   let done = 0;
@@ -106,8 +106,8 @@ export async function runSuite({ cases }: EventSuite, options: RunSuiteOptions):
     begun = cases.length;
   };
   await Promise.all(Array.from({ length: CONCURRENCY }, () => worker().finally(stopAll)));
-  const { ended, hasSent } = run;
-  if (ended !== undefined && !hasSent) throw ended;
+  const { ended, hasOtherResults } = run;
+  if (ended !== undefined && !hasOtherResults) throw ended;
   const count = (status: CaseStatus) => results.filter((result) => result.status === status).length;
   const counts = { matched: count("matched"), mismatched: count("mismatched"), unobservable: count("unobservable") };
   return { cases: results.length, ...counts, results, ...(ended !== undefined && { ended: problemOf(ended) }) };
@@ -139,7 +139,10 @@ async function runCase(one: EventCase, run: SuiteRun): Promise<CaseResult> {
   };
 }
 
-/** Returns the observation that decides the result of a case: a mismatch, else one without a usable answer, else the first. */
+/**
+ * Returns the observation that decides the result of a case. The order: a mismatch, no usable answer, unobservable. If
+ * all events matched, it is the first one.
+ */
 function decisiveObservation(
   expected: Verdict,
   observations: readonly ObservedEvent[],
@@ -163,7 +166,7 @@ async function observeEvent(event: Readonly<Record<string, unknown>>, run: Suite
   if (signal?.aborted === true || run.ended !== undefined) return { reason: "notRun" };
   try {
     const { message, statusCode } = await sendPatiently(api, clock, JSON.stringify(event), signal);
-    run.hasSent = true;
+    run.hasOtherResults = true;
     const kept = await observe?.(event);
     if (kept !== undefined) return { observed: kept };
     if (message === EVENT_MESSAGES.invalid) return { observed: "rejected" };
@@ -174,7 +177,7 @@ async function observeEvent(event: Readonly<Record<string, unknown>>, run: Suite
     if (!isApiError(error)) throw error;
     const isOfOne = error instanceof RejectedError && runEndOf(error) === undefined;
     const isLost = error instanceof AmbiguousError;
-    if (isOfOne || isLost) run.hasSent = true;
+    if (isOfOne || isLost) run.hasOtherResults = true;
     else run.ended ??= error;
     const { statusCode } = error;
     const answer = defined({ statusCode, said: "messages" in error ? error.messages[0] : undefined });

@@ -65,7 +65,7 @@ export interface DesiredTargeting extends Spot {
 export interface Suspect extends Spot {
   readonly text: string;
   readonly field: "name" | "parentName" | "contexts";
-  /** The line of the file that a `contextsFile` names. Absent if the text is in the desired state itself. */
+  /** Where the text is in a file of `contextsFile`, in words. Absent if the text is in the desired state itself. */
   readonly place?: string;
 }
 
@@ -74,7 +74,7 @@ export interface Desired {
   readonly targeting?: DesiredTargeting | undefined;
   /** The options in the order of the file. A group comes before the options that are nested in it. */
   readonly options: readonly DesiredOption[];
-  /** Texts of a sheet, or of a file that `contextsFile` names, that look damaged. A plan accepts those that the service or the base also contains. */
+  /** Damaged-looking texts of the sheet or of a `contextsFile`. A plan accepts those that the service or base has. */
   readonly suspects: readonly Suspect[];
   readonly hasActions?: true;
 }

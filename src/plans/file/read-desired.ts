@@ -289,8 +289,8 @@ interface BesideFile {
 }
 
 /**
- * Reads the files of Context IDs that rows name. Each line of these files is a Context ID. Returns those that look
- * damaged.
+ * Reads the files of Context IDs that rows name. Each line of these files is a Context ID. Returns the Context IDs that
+ * look damaged.
  */
 async function readContextsFiles(beside: BesideFile, drafts: Drafts): Promise<readonly Suspect[]> {
   const { files, options, problems } = drafts;

@@ -267,7 +267,7 @@ function sweeper(of: RunsFolder, keep: Retention) {
   const { index, now, doubt } = of;
   const waiting = new Map<string, boolean>();
   let going = false;
-  /** Settles when the sweep in the background has ended. Two at once would keep the leases of old runs from each other. */
+  /** Resolves when the background sweep ends. Of two sweeps at once, each would find leases that the other one holds. */
   let background = Promise.resolve();
   let lastAll = now();
   const sweep = async (
