@@ -170,7 +170,7 @@ export interface CheckRow {
 }
 
 const EXPECTATION_TOKENS = 1600;
-/** For a check of order or time. `most`: if the answer lists a single event. */
+/** The maximum tokens for a check of order or time. `most`: if the answer lists only one event. */
 const CHECK_TOKENS = { least: 300, most: 900 } as const;
 /**
  * The maximum tokens for the uids of users who do not meet all expectations and checks. The tokens that these uids use

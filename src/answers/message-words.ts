@@ -64,7 +64,7 @@ export function resuming(
   };
 }
 
-/** For an item that may have been applied: as a row of a new run, it could fail because of what it has created. */
+/** For an item that may have been applied. In a new run, its row could fail because the option already exists. */
 export const RESUME_FIRST = "resume the run of this sheet before you give the sheet again.";
 
 /** Returns a text that says how to make the call again, in the words for each reader. */

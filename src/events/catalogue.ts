@@ -95,7 +95,7 @@ export interface Finding {
   readonly fix: string;
 }
 
-/** How many findings about an event are stored and shown. */
+/** The maximum number of findings that are stored for an event. Answers may show fewer. */
 export const FINDINGS_KEPT = 20;
 
 /** The predicted verdict on an event, and the findings about the event. Those that decide the verdict come first. */

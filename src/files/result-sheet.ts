@@ -16,7 +16,7 @@ export interface RowResult {
   readonly problem?: string | undefined;
   readonly howToFix?: string | undefined;
   readonly _id?: string | undefined;
-  /** Whether the row created its option, so that the ID in the row, if any, is that of a deleted one. */
+  /** Whether the row created an option. An ID that the row already had then belongs to a deleted option. */
   readonly isCreated?: boolean;
   /**
    * What was done with the option (`action`) and its Context IDs (`contextAction`). These are written only if the

@@ -257,9 +257,10 @@ function secondsNote(since = 0): string {
   return `since is too small for milliseconds, so it was read as seconds: ${new Date(since).toISOString()}.`;
 }
 
+/** The latest time that a `Date` can represent, in milliseconds since 1970. */
 const LAST_TIME = 8.64e15;
 
-/** Returns whether a time has no date, or one that exists: 31 November would be read as 1 December. */
+/** Returns false if a time begins with a date that does not exist: 31 November would be read as 1 December. */
 function hasRealDay(time: string): boolean {
   const [day] = /^\d{4}-\d\d-\d\d/.exec(time) ?? [];
   return day === undefined || new Date(`${day}T00:00:00Z`).toISOString().startsWith(day);

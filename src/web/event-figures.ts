@@ -102,7 +102,7 @@ function recent(bars: ReadonlyMap<number, HistogramBar>, now: number): Map<numbe
 }
 
 /**
- * Adds to each cause the event name for which the overview lists it, with the number of events of this name (`total`).
+ * Adds to each cause the group (`of`) in which the overview lists it: an event name and the number of its events.
  * Causes of several names, or of none, are listed alone, and their total is that of all events.
  */
 function grouped(

@@ -263,8 +263,8 @@ export async function problemList(
 }
 
 /**
- * Says how a list of options compares with the rows of the file, if several rows can be one option. Undefined if each
- * row is one item.
+ * Says how many options and rows of the file a list covers, if several rows can be one option. Undefined if each row is
+ * one item.
  */
 function rowsNote(run: Run, listed: readonly { readonly object: number }[]): string | undefined {
   const { merged = 0, joined } = (isChangeRun(run) ? run.state.facts.rows : undefined) ?? {};

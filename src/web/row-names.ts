@@ -10,7 +10,7 @@ import type { ToolServices } from "../tools/define-tool.ts";
 
 /**
  * Returns the names in the rows of a run's file, by the index of the row, for rows that could not be read as an item,
- * for example because a Context ID is damaged. Rows of a file that is no longer stored are missing.
+ * for example because a Context ID is damaged. If the file cannot be read any more, names are missing.
  */
 export async function namesOfRows(
   run: Run,

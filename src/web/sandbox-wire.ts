@@ -126,12 +126,11 @@ export type BodyLine = readonly { readonly is: "same" | "removed" | "added"; rea
 
 export interface CoverageRow {
   readonly name: string;
-  /**
-   * How many events had this name (`count`), how many of these were not recorded (`wrong`), and how many events had a
-   * misspelt name that probably means this one. These were not recorded either.
-   */
+  /** How many events had this name. */
   readonly count: number;
+  /** How many of these were not recorded. */
   readonly wrong: number;
+  /** How many events had a misspelling of this name. None of them was recorded. */
   readonly misspelt: number;
   /** Which misspellings arrived, or that the name itself is unknown. */
   readonly note?: Words;

@@ -178,6 +178,7 @@ function planExisting(
   existing: Existing,
   group?: string | null,
 ): void {
+  // With `skip`, an existing option is enough for a group without sub-options. Otherwise it would have to be a group.
   if (type === "atomic" && (option.children.length > 0 || (option.isGroup && existing.onExisting === "addContexts"))) {
     plan.fail(option.object, ownReason("INVALID_ITEM", { problem: "notGroup", existingId: there }));
     for (const { object } of option.children)

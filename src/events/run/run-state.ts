@@ -112,7 +112,7 @@ export class EventRunState implements RunView<EventEntry> {
   uncertain = 0;
   /** `rows` is set if the file has empty rows. */
   facts: { readonly rows?: RowCounts } = {};
-  /** The events that the service may have recorded twice. */
+  /** The indexes of the events that the service may have recorded twice. */
   readonly maybeTwice: number[] = [];
 
   readonly #standing: Standing[] = [];

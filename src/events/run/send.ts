@@ -84,7 +84,7 @@ export async function sendEvents(
   events: Iterable<IndexedEvent> | AsyncIterable<IndexedEvent>,
   options: SendOptions,
 ): Promise<SendReport> {
-  // Each event that waits for a retry listens to the signal.
+  // Each event that waits for a retry listens to the signal. Node would warn about more than ten listeners.
   if (options.signal !== undefined) setMaxListeners(0, options.signal);
   const nearest = remembering(nearestName);
   const waits = { events: 0, since: 0, totalMs: 0 };
@@ -187,7 +187,7 @@ async function sendUntilSettled(
       if (!isRepeatable(error, run.options)) return settleByError(attempts, error);
       attempts.lost ||= error.effect === "ambiguous";
       if (await pauseBeforeRetry(run, pauseAfter(error, tries), giveUpAt)) continue;
-      // After the end of the run, an event that this server held back for a 429 is like those that had no turn.
+      // This server held the event back after a 429, so it was not sent. If the run is over, it counts as not applied.
       const wasHeldBack = error.effect === "busy" && attempts.count === 0 && !attempts.lost;
       if (wasHeldBack && isOver(run)) return notApplied(run, predicted);
       if (!isOver(run) && run.answeredAt < firstAt) run.ended = noAnswerEnd(error);

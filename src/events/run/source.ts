@@ -218,7 +218,7 @@ export async function countEvents(events: AsyncIterable<readonly SourceEvent[]>)
   return { ...counts, repeatedPurchases: purchases.found };
 }
 
-/** Sent purchases with the tx_id of an earlier one in the same call. `first`: the lines or numbers of the first ones. */
+/** Purchases to send that have the tx_id of an earlier one. `first`: the lines or numbers of the first such purchases. */
 export interface RepeatedPurchases {
   readonly count: number;
   readonly first: readonly number[];
