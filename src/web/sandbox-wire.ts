@@ -66,7 +66,7 @@ export interface EventCause {
  * The causes that the overview lists together: those of one event name or, without `name`, a single cause. `count`: how
  * many events have one of these causes. `total`: how many arrived with this name or a misspelling of it, or in all.
  */
-export interface CauseGroup {
+interface CauseGroup {
   readonly key: string;
   readonly name?: string | undefined;
   readonly count: number;

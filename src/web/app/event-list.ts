@@ -30,7 +30,7 @@ const before = signal<readonly number[]>([]);
 const olderPage = signal<EventList>({ events: [], older: false, total: 0 });
 
 export const isOlder = computed(() => before.value.length > 0);
-export const isNarrowed = computed(() => {
+const isNarrowed = computed(() => {
   const { filter, verdict, problem } = wanted.value;
   return filter !== "" || verdict !== undefined || problem !== undefined;
 });

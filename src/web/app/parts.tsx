@@ -218,7 +218,7 @@ export function Legend({ of }: { readonly of: readonly Share[] }) {
 }
 
 /** Describes counts: `97 recorded · 78 dropped`. Zeros are omitted. */
-export function sharesText(shares: readonly Share[]): string {
+function sharesText(shares: readonly Share[]): string {
   const some = shares.filter(({ count }) => count > 0).map(({ count, of }) => `${number(count)} ${of}`);
   return some.length === 0 ? "none" : some.join(" · ");
 }
