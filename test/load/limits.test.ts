@@ -125,7 +125,7 @@ test("a new option for which the project has no room is deleted again, and the a
   const report = await session.write("bulk_add_options", { targetingId: targeting, items });
   expect(report.counts).toMatchObject({ items: 1, failed: 1 });
   const notes = report.notes.join("\n");
-  expect(notes).toContain("1 new option could not get all its Context IDs and was deleted again: the limit that was");
+  expect(notes).toContain("1 new option was deleted again, because not all its Context IDs fit into the project");
   expect(notes).toContain('the options of "Travel" alone hold 189,990, so at most 10,010 more fit');
 });
 
