@@ -507,6 +507,8 @@ test("what was not read before it was renamed by its ID is said at once to have 
     const clear = await addFault(sandbox.url, { kind: "status", status: 503, on, probability: 1 });
     const { text } = await call(String(tool), { items: [{ _id, name: "Other name" }] });
     await clear();
-    expect(text).toMatch(/1 (?:option|targeting) was not read before the change, so an undo cannot restore its previous values/);
+    expect(text).toMatch(
+      /1 (?:option|targeting) was not read before the change, so an undo cannot restore its previous values/,
+    );
   }
 });
