@@ -63,11 +63,10 @@ const UNSENT = "; nothing was sent";
 
 /** A run store in files. Each run has a folder with the call, the journal as JSON lines, the record and the parts. */
 export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENTION): RunStore {
-  const now = (): number => clock.now();
   const at = (runId: string, file: string): string => join(folder, runId, file);
   const index = runIndex(folder);
   const retention = clockOf(folder, index, clock, keep);
-  const old = sweeper({ folder, index, clock, now, doubt: retention.doubt }, keep);
+  const old = sweeper({ folder, index, clock, doubt: retention.doubt }, keep);
   const turns = machineLock((turn) => join(folder, INDEX_FOLDER, "turns", turn), systemClock);
   /** Adds runs that the index lacks. Does this once in each process, before the index is first used. */
   const known = onceDone(() => adoptRuns(folder, index));
@@ -230,7 +229,6 @@ interface RunsFolder {
   readonly folder: string;
   readonly index: RunIndex;
   readonly clock: Clock;
-  readonly now: () => number;
   readonly doubt: () => Promise<string | undefined>;
 }
 
@@ -264,19 +262,19 @@ function clockOf(folder: string, index: RunIndex, clock: Clock, keep: Retention)
  * Finished runs that store what they removed from the service are removed only by age.
  */
 function sweeper(of: RunsFolder, keep: Retention) {
-  const { index, now, doubt } = of;
+  const { index, clock, doubt } = of;
   const waiting = new Map<string, boolean>();
   let going = false;
   /** Resolves when the background sweep ends. Of two sweeps at once, each would find leases that the other one holds. */
   let background = Promise.resolve();
-  let lastAll = now();
+  let lastAll = clock.now();
   const sweep = async (
     name: string,
     marks: readonly KeptMark[],
     { withPlans = false, isWeighed = true },
   ): Promise<void> => {
     // IDs from the future do not count. Otherwise runs created while the clock was ahead would replace all others.
-    const newest = ulidAt(now() + DAY_MS);
+    const newest = ulidAt(clock.now() + DAY_MS);
     const byNow = marks.filter(({ runId }) => runId <= newest);
     const found = await surplus(of, byNow, { keep, withPlans, isWeighed });
     for (const runId of found) await removeIfUseless(of, runId, name).catch(() => undefined);
@@ -290,7 +288,7 @@ function sweeper(of: RunsFolder, keep: Retention) {
     }
   };
   const sweepAll = async (): Promise<void> => {
-    lastAll = now();
+    lastAll = clock.now();
     if ((await doubt()) !== undefined) return;
     for (const [name, marks] of await index.all()) await sweep(name, marks, { withPlans: true });
     await forgetGone(of);
@@ -300,7 +298,7 @@ function sweeper(of: RunsFolder, keep: Retention) {
       waiting.set(caller, isLarge || waiting.get(caller) === true);
       if (going) return;
       going = true;
-      const isDue = now() - lastAll >= KEEP_PLANNED_MS;
+      const isDue = clock.now() - lastAll >= KEEP_PLANNED_MS;
       // A failed sweep is repeated when another run ends.
       background = (isDue ? sweepAll() : Promise.resolve())
         .then(sweepWaiting)
@@ -315,14 +313,14 @@ function sweeper(of: RunsFolder, keep: Retention) {
 
 /** Returns the IDs of the runs to remove, the oldest first. `marks`: a caller's runs in the index, the newest first. */
 async function surplus(
-  { folder, index, now }: RunsFolder,
+  { folder, index, clock }: RunsFolder,
   marks: readonly KeptMark[],
   { keep, withPlans, isWeighed }: { readonly keep: Retention } & Readonly<Record<"withPlans" | "isWeighed", boolean>>,
 ): Promise<readonly string[]> {
   const open = new Set(await index.open());
   const { bytes: mostBytes = Number.POSITIVE_INFINITY } = keep;
-  const old = ulidAt(now() - keep.days * DAY_MS);
-  const oldPlan = ulidAt(now() - KEEP_PLANNED_MS);
+  const old = ulidAt(clock.now() - keep.days * DAY_MS);
+  const oldPlan = ulidAt(clock.now() - KEEP_PLANNED_MS);
   const found: string[] = [];
   let [plain, bytes] = [0, 0];
   for (const { runId, holdsRemoved } of marks) {
@@ -374,26 +372,26 @@ function isLong(runId: string, now: number, ms: number): boolean {
  * Removes index entries without a run, and run folders without a header, if they are older than a day. Newer ones may
  * belong to a run that is just being stored, because the entry is created before the run.
  */
-async function forgetGone({ folder, index, now }: RunsFolder): Promise<void> {
+async function forgetGone({ folder, index, clock }: RunsFolder): Promise<void> {
   const runs = new Set(await runsIn(folder));
   const marked = new Set<string>();
   for (const [name, marks] of await index.all()) {
     for (const { runId } of marks) {
       marked.add(runId);
-      if (!runs.has(runId) && isLong(runId, now(), DAY_MS)) await index.forget(runId, name, undefined);
+      if (!runs.has(runId) && isLong(runId, clock.now(), DAY_MS)) await index.forget(runId, name, undefined);
     }
   }
   for (const runId of runs) {
-    if (marked.has(runId) || !isLong(runId, now(), DAY_MS)) continue;
-    if ((await readHeader(folder, runId)) !== undefined || (await isHeld(folder, runId, now))) continue;
+    if (marked.has(runId) || !isLong(runId, clock.now(), DAY_MS)) continue;
+    if ((await readHeader(folder, runId)) !== undefined || (await isHeld(folder, runId, clock))) continue;
     await rm(join(folder, runId), { recursive: true, force: true });
   }
 }
 
 /** Returns whether a process holds the lease of a run. True if that is unknown, so that the run is not removed. */
-async function isHeld(folder: string, runId: string, now: () => number): Promise<boolean> {
+async function isHeld(folder: string, runId: string, clock: Clock): Promise<boolean> {
   try {
-    return await isLeased(join(folder, runId), "driver", now);
+    return await isLeased(join(folder, runId), "driver", () => clock.now());
   } catch {
     return true;
   }
