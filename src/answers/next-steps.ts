@@ -107,11 +107,12 @@ function isResumable(run: ReportedRun): boolean {
  */
 function askable({ counts, failures, tool, unknownIsFinal }: ReportedRun): number {
   if (isOfEvents({ tool }) || unknownIsFinal) return 0;
-  const unclear = failures.filter(({ errorCode, outcome }) => outcome === "unknown" && UNCLEAR.has(errorCode));
+  const unclear = failures.filter(({ errorCode, outcome }) => outcome === "unknown" && UNRESOLVABLE.has(errorCode));
   return counts.unknown - unclear.reduce((sum, { count }) => sum + count, 0);
 }
 
-export const UNCLEAR: ReadonlySet<string> = new Set(["OWNER_UNCLEAR", "PLAN_STALE"]);
+/** The codes of unknown outcomes that a resumed run cannot resolve. */
+export const UNRESOLVABLE: ReadonlySet<string> = new Set(["OWNER_UNCLEAR", "PLAN_STALE"]);
 
 function resumeStep(run: ReportedRun, runId: string, causes: ReadonlySet<Cause | undefined>): string {
   const isWaited = causes.has("busy") || causes.has("network");

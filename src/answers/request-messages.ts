@@ -234,11 +234,14 @@ interface FolderRequest {
   readonly client: string | undefined;
   readonly path: string;
   readonly allowedDirs: readonly string[];
-  readonly isSaved: boolean;
+  readonly isForSaving: boolean;
 }
 
-export function allowFolderRemedy({ client, path, allowedDirs, isSaved }: FolderRequest, delimiter: string): string {
-  const otherwise = isSaved ? "Or leave saveTo out." : "Or give the data in the call.";
+export function allowFolderRemedy(
+  { client, path, allowedDirs, isForSaving }: FolderRequest,
+  delimiter: string,
+): string {
+  const otherwise = isForSaving ? "Or leave saveTo out." : "Or give the data in the call.";
   if (client === undefined) {
     return `Over HTTP, \`folders\` in the token's entry of TARGETING_MCP_ACCESS_FILE lists the allowed folders. ${otherwise}`;
   }

@@ -187,8 +187,8 @@ export async function answerCall(
       const client = call.http === undefined ? (server.server.getClientVersion()?.name ?? "") : undefined;
       const { path, message, remedy } = thrown;
       const { allowedDirs } = services;
-      const isSaved = isJsonObject(given) && given.saveTo === path;
-      const words = allowFolderRemedy({ client, path, allowedDirs, isSaved }, delimiter);
+      const isForSaving = isJsonObject(given) && given.saveTo === path;
+      const words = allowFolderRemedy({ client, path, allowedDirs, isForSaving }, delimiter);
       return failed({ message, remedy: allowedDirs.length === 0 ? words : `${remedy} ${words}` });
     }
     return failed(failureOf(thrown, tool.name, alsoToClient(log.with({ requestId }), call)));

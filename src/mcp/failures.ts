@@ -28,8 +28,8 @@ export function failureOf(thrown: unknown, tool: string, log: Log): SummarizedFa
     };
   }
   if (thrown instanceof UnsupportedEventError) {
-    const shown = tool === "list_event_types" ? "{} shows all events" : "says what each event needs";
-    return { message: thrown.message, remedy: `list_event_types ${shown}.` };
+    const remedy = `list_event_types ${tool === "list_event_types" ? "{} shows all events" : "says what each event needs"}.`;
+    return { message: thrown.message, remedy };
   }
   if (isApiError(thrown)) return requestFailure(thrown);
   if (thrown instanceof PlanningError) {

@@ -1,7 +1,7 @@
 import { dirname, resolve } from "node:path";
 import { renderAnswer } from "../answers/budget.ts";
 import { messageFor } from "../answers/failures.ts";
-import { rejectsUri, UNCLEAR } from "../answers/next-steps.ts";
+import { rejectsUri, UNRESOLVABLE } from "../answers/next-steps.ts";
 import { differenceLine } from "../answers/plan-words.ts";
 import { columnsOf, failedRowsText, resultSheetText, unknownEventsText } from "../answers/sheets.ts";
 import { fileOf, isUndone, isWithdrawn } from "../changes/change-kinds.ts";
@@ -369,7 +369,7 @@ function resumingOf(run: ChangeRun) {
   const { header, state } = run;
   if (isUndone(state) || isWithdrawn(state)) return {};
   const isUnresolved = Array.from({ length: state.objects.length }, (_, object) => object).some(
-    (object) => state.standing(object) === "unknown" && !UNCLEAR.has(state.reason(object)?.code ?? ""),
+    (object) => state.standing(object) === "unknown" && !UNRESOLVABLE.has(state.reason(object)?.code ?? ""),
   );
   const isStopped = ["interrupted", "cancelled"].includes(run.status());
   return { isStopped, ...(isUnresolved && { unresolved: header.runId }) };

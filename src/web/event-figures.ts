@@ -291,7 +291,7 @@ const MAX_FIXES = 3;
 
 /**
  * Returns how to fix the events of a cause. If they need different fixes, each has the number of its events, and the
- * end counts the events for which no fix is listed: `add uid (26 of 34); rename tx to tx_id (6); 2 need another fix`.
+ * last part counts events for which no fix is listed: `add uid (26 of 34); rename tx to tx_id (6); 2 need another fix`.
  */
 function fixesOf({ fixes, count }: CountedCause): Words {
   const known = [...fixes.values()].filter(({ fix }) => fix.length > 0);

@@ -186,8 +186,8 @@ test.each(["list_options", "get_option", "get_run"])("%s that still saves a file
 
 test("a folder that is not allowed is to be allowed, or the data given, or saveTo left out", () => {
   const refused = { client: "codex-mcp-client", path: "/etc/report.xml", allowedDirs: ["/data"] };
-  expect(allowFolderRemedy({ ...refused, isSaved: true }, ":")).toMatch(/ restarts Codex\. Or leave saveTo out\.$/);
-  expect(allowFolderRemedy({ ...refused, isSaved: false }, ":")).toMatch(/ Or give the data in the call\.$/);
+  expect(allowFolderRemedy({ ...refused, isForSaving: true }, ":")).toMatch(/ restarts Codex\. Or leave saveTo out\.$/);
+  expect(allowFolderRemedy({ ...refused, isForSaving: false }, ":")).toMatch(/ Or give the data in the call\.$/);
 });
 
 test("an interrupted run of events says to look for what may have been sent before it is resumed", () => {
