@@ -6,8 +6,8 @@ import type { Redactor } from "../answers/fence.ts";
 import { decideInClient, type RunQuestion, runQuestion } from "../tools/decide-run.ts";
 import type { ToolAnswer, ToolContext } from "../tools/define-tool.ts";
 import { ownRun, reportedRun } from "../tools/run-reports.ts";
+import { waitingOfAnyKind } from "../tools/write/awaiting-decision.ts";
 import { shownInView, waitOnPage } from "../tools/write/on-page.ts";
-import { waitingOfAnyKind } from "../tools/write/waiting.ts";
 import {
   type AskedCall,
   askOlder,

@@ -23,8 +23,8 @@ import { decideInClient, type RunQuestion, runQuestion } from "../tools/decide-r
 import { failureAnswer, type ToolAnswer, type ToolContext } from "../tools/define-tool.ts";
 import { followResumedRun } from "../tools/get-run.ts";
 import { reportRun } from "../tools/run-reports.ts";
-import { progressWords, waitWithinCall } from "../tools/write/planned.ts";
-import { endIfExpired, waitsForDecision } from "../tools/write/waiting.ts";
+import { endIfExpired, waitsForDecision } from "../tools/write/awaiting-decision.ts";
+import { progressWords, waitWithinCall } from "../tools/write/follow-run.ts";
 import { needsOther, resultFor, servicesOfCall } from "./answer-call.ts";
 import { canAsk, canOpen, type Declaring, elicitationResult, followsTasks, formRequest, TASKS } from "./elicitation.ts";
 import { failureOf } from "./failures.ts";

@@ -12,11 +12,11 @@ import { type ToolAnswer, type ToolContext, type ToolDefinition, ToolError, type
 import { checkNoEventDryRun } from "./event-report.ts";
 import { checkApplicable, documentOf } from "./kept-plan.ts";
 import { ownRun, reportRun, usedBeforeNote } from "./run-reports.ts";
+import { effectOf, tokenLater } from "./write/awaiting-decision.ts";
 import { confirmationArgument, confirmed } from "./write/confirmed.ts";
 import { beginPlanned } from "./write/decide.ts";
 import { askLater } from "./write/on-page.ts";
 import { planInTime, tookTooLong, unstartedReport } from "./write/planned.ts";
-import { effectOf, tokenLater } from "./write/waiting.ts";
 import { carryOut, dryRunArgument, runOutput } from "./write/write.ts";
 
 const input = () =>

@@ -7,9 +7,9 @@ import { changesOf, eventsOf } from "./apis.ts";
 import { type ToolContext, type ToolDefinition, ToolError, type ToolServices } from "./define-tool.ts";
 import { approvalToResume, checkStarted } from "./resume-run.ts";
 import { ownRun, reportedRun } from "./run-reports.ts";
+import { waitingAnywhere, waitingRun } from "./write/awaiting-decision.ts";
 import { isSecretFor } from "./write/confirmation-token.ts";
 import { type Approved, type Decision, decide, type Outcome, type Person, personOf } from "./write/decide.ts";
-import { waitingAnywhere, waitingRun } from "./write/waiting.ts";
 import { runOutput } from "./write/write.ts";
 
 const input = () =>

@@ -17,9 +17,9 @@ import { planPageOf, shownPlan } from "./kept-plan.ts";
 import { originalItemsOf } from "./original-items.ts";
 import { sheetRunOf } from "./run-files.ts";
 import { ownRun, reportOf, savedAnswer, undoNoteOf } from "./run-reports.ts";
+import { waitsForDecision } from "./write/awaiting-decision.ts";
+import { waitForEnd } from "./write/follow-run.ts";
 import { untilDecided } from "./write/on-page.ts";
-import { waitForEnd } from "./write/planned.ts";
-import { waitsForDecision } from "./write/waiting.ts";
 import { runOutput } from "./write/write.ts";
 
 const LONGEST_WAIT_MS = 25_000;

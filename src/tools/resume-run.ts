@@ -36,12 +36,13 @@ import { changesOfDocument, lossesOfStoredPlan, shownPlan } from "./kept-plan.ts
 import { planDesiredState } from "./plan-targeting.ts";
 import { ownRun, reported, reportedRun, reportRun, undoneWords, usedBeforeNote } from "./run-reports.ts";
 import { startUndoPlan } from "./undo-run.ts";
+import { effectOf } from "./write/awaiting-decision.ts";
 import { askFor, checkCounts, confirmationIn } from "./write/confirmation-token.ts";
 import { confirmationArgument } from "./write/confirmed.ts";
 import { type Approved, type Decision, decide, inClient, personOf, refusedError } from "./write/decide.ts";
+import { followRun, waitWithinCall } from "./write/follow-run.ts";
 import { decidedWork } from "./write/on-page.ts";
-import { checkApplied, followRun, waitWithinCall } from "./write/planned.ts";
-import { effectOf } from "./write/waiting.ts";
+import { checkApplied } from "./write/planned.ts";
 import { runOutput } from "./write/write.ts";
 
 const input = () => z.strictObject({ runId: z.string(), ...confirmationArgument() });

@@ -31,9 +31,10 @@ import { isSaveRun } from "../saves/save-runs.ts";
 import { isUlid, ulidTime } from "../spec/names-and-contexts.ts";
 import { type ToolAnswer, type ToolContext, ToolError } from "./define-tool.ts";
 import { eventReportExtras, eventRunReport } from "./event-report.ts";
+import { effectOf, endIfExpired } from "./write/awaiting-decision.ts";
 import { askFor } from "./write/confirmation-token.ts";
-import { dryRunSteps, followRun, interruptedHints, totalsAfter, withoutContextIds } from "./write/planned.ts";
-import { effectOf, endIfExpired } from "./write/waiting.ts";
+import { followRun, interruptedHints, totalsAfter } from "./write/follow-run.ts";
+import { dryRunSteps, withoutContextIds } from "./write/planned.ts";
 
 const RESULTS_READ = 50;
 

@@ -13,7 +13,7 @@ import { callerContext } from "../tools/decide-run.ts";
 import type { ToolServices } from "../tools/define-tool.ts";
 import { isDryRun } from "../tools/get-run.ts";
 import { documentOf } from "../tools/kept-plan.ts";
-import { waitingAnywhere } from "../tools/write/waiting.ts";
+import { waitingAnywhere } from "../tools/write/awaiting-decision.ts";
 import { changeLines, changeList, firstChanges } from "./changes.ts";
 import { downloadOf, filesOf, planView, readingOf, requestList, savedBy, storyOf } from "./detail.ts";
 import { failureRow, forAgent, problemList, readerOf } from "./failure-rows.ts";

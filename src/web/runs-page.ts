@@ -8,9 +8,9 @@ import { ExecutionRefusedError, type Run } from "../runs/kind.ts";
 import { callerContext, grant, resumeFor } from "../tools/decide-run.ts";
 import { ToolError, type ToolServices } from "../tools/define-tool.ts";
 import { checkApplicable } from "../tools/kept-plan.ts";
+import { waitingAnywhere } from "../tools/write/awaiting-decision.ts";
 import { decide, type Outcome, type Person, type Refused } from "../tools/write/decide.ts";
 import { keepWaiting } from "../tools/write/on-page.ts";
-import { waitingAnywhere } from "../tools/write/waiting.ts";
 import { eventStream, type StreamSource, streamLimit } from "./event-stream.ts";
 import { dataAnswer, orRefused, type PageApp, RefusedRequest } from "./page.ts";
 import {

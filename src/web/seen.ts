@@ -4,7 +4,7 @@ import type { Run } from "../runs/kind.ts";
 import { callerName, DamagedRunError, type RunHeader, undefinedIfUnreadable } from "../runs/store.ts";
 import { ulidTime } from "../spec/names-and-contexts.ts";
 import type { ToolServices } from "../tools/define-tool.ts";
-import { waitingAnywhere, waitingOfAnyKind } from "../tools/write/waiting.ts";
+import { waitingAnywhere, waitingOfAnyKind } from "../tools/write/awaiting-decision.ts";
 import type { ShownEnvironment } from "./wire.ts";
 
 /** What a person may see on the page: the runs of one caller, and the runs of others that this person may approve. */

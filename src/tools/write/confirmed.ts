@@ -9,10 +9,10 @@ import { isUnstarted } from "../../runs/store.ts";
 import { changesOf } from "../apis.ts";
 import { type ToolAnswer, type ToolContext, ToolError, type ToolOutcome } from "../define-tool.ts";
 import { reportRun, usedBeforeNote } from "../run-reports.ts";
+import { effectOf, tokenLater } from "./awaiting-decision.ts";
 import { type Confirmation, checkCounts, confirmationIn, expired } from "./confirmation-token.ts";
 import { beginPlanned, type Decision, decide, personOf, plannedChange, refusedError } from "./decide.ts";
 import { answerWithToken, planInTime } from "./planned.ts";
-import { effectOf, tokenLater } from "./waiting.ts";
 
 export const confirmationArgument = () => ({
   confirmation: z.string().optional().describe("Token of a needs_confirmation answer, once approved; sent alone"),

@@ -29,8 +29,8 @@ import {
   type ToolQuestion,
   type ToolServices,
 } from "../define-tool.ts";
+import { effectOf, waitingAnywhere } from "./awaiting-decision.ts";
 import { mayDecideInView } from "./confirmation-token.ts";
-import { effectOf, waitingAnywhere } from "./waiting.ts";
 
 /** Where a person decides. A channel only finds out who the person is; this file checks what they may do. */
 type Channel = Decided["where"];

@@ -19,10 +19,10 @@ import type { RunHeader } from "../../runs/store.ts";
 import { changesOf } from "../apis.ts";
 import { type ToolAnswer, type ToolContext, ToolError, type ToolOutcome, type ToolServices } from "../define-tool.ts";
 import { approvalOfRun, ownRun, reportedRun, reportRun } from "../run-reports.ts";
+import { effectOf, storedEffect, waitingRun } from "./awaiting-decision.ts";
 import { decisionFor } from "./confirmation-token.ts";
 import { type ApprovalRequest, decide, decided, inClient } from "./decide.ts";
-import { waitWithinCall } from "./planned.ts";
-import { effectOf, storedEffect, waitingRun } from "./waiting.ts";
+import { waitWithinCall } from "./follow-run.ts";
 
 /** Answers with a token, because nobody has opened the page. Throws a ToolError in strict mode, which has no tokens. */
 export function tokenInstead(

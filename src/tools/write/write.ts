@@ -12,6 +12,7 @@ import { changesOf } from "../apis.ts";
 import { type ToolAnswer, type ToolContext, ToolError, type ToolOutcome } from "../define-tool.ts";
 import { checkAllowed, tooManyDeletes } from "../execution-guard.ts";
 import { reportRun } from "../run-reports.ts";
+import { storeWaitingElsewhere, tokenLater } from "./awaiting-decision.ts";
 import {
   beginPlanned,
   chooseChannel,
@@ -24,7 +25,6 @@ import {
 } from "./decide.ts";
 import { askLater, decideOnPage, type KeptOnce, tokenInstead } from "./on-page.ts";
 import { answerWithToken, type Given, planInTime, tookTooLong, undecided } from "./planned.ts";
-import { storeWaitingElsewhere, tokenLater } from "./waiting.ts";
 
 /** Returns the output schema of the tools that write. Without nested objects, it takes fewer tokens. */
 export const runOutput = () =>
