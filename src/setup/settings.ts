@@ -12,6 +12,7 @@ import {
   isReference,
   type Launch,
   modeForOthers,
+  tableIn,
   tableOf,
   textOf,
   UnsafeChange,
@@ -31,6 +32,16 @@ export function entryOf(host: Host, input: SettingsInput, launch: Launch): Entry
     if (secret && (given !== undefined || isNeeded(variable, input))) references[variable] = host.reference(variable);
   }
   return { ...launch, values, references };
+}
+
+/** Returns the fields of an entry without the variables whose flag was given without a value, such as `--confirm=`. */
+export function withoutEmptied(fields: Fields, { flags }: Pick<SettingsInput, "flags">): Fields {
+  const emptied = SETTING_LIST.flatMap(({ flag, variable }) =>
+    flag !== undefined && flags.get(flag)?.trim() === "" ? [variable] : [],
+  );
+  if (emptied.length === 0) return fields;
+  const left = Object.entries(tableIn(fields, "env")).filter(([name]) => !emptied.includes(name));
+  return { ...fields, env: Object.fromEntries(left) };
 }
 
 /** Returns the text of a setting with absolute paths, because a host may start the server in another folder. */

@@ -29,7 +29,16 @@ import {
 } from "./config-file.ts";
 
 import { HOSTS, type Host, hostsFound, isHere, OTHER_WORDS, programFound } from "./hosts.ts";
-import { checkAsServer, commandLine, doctorLine, entryOf, givenKeys, keysHeld, openWords } from "./settings.ts";
+import {
+  checkAsServer,
+  commandLine,
+  doctorLine,
+  entryOf,
+  givenKeys,
+  keysHeld,
+  openWords,
+  withoutEmptied,
+} from "./settings.ts";
 
 const INTERRUPTED_CODE = 130;
 
@@ -168,8 +177,9 @@ async function change(task: Task, person: Person): Promise<number | undefined> {
   const bytes = await bytesOf(file);
   const content = bytes && textOf(bytes);
   const old = host.list.entryIn(content ?? "");
+  const kept = old && withoutEmptied(old, input);
   const withKeys = (keys: Entry["values"]) => {
-    const fields = host.list.fieldsOf({ ...entry, values: { ...entry.values, ...keys } }, old);
+    const fields = host.list.fieldsOf({ ...entry, values: { ...entry.values, ...keys } }, kept);
     checkAsServer(fields, entry, input);
     return { fields, after: host.list.withFields(content ?? "", fields) };
   };

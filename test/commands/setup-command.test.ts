@@ -124,6 +124,15 @@ describe("an entry that is there", () => {
     expect(said).not.toContain("secret");
   });
 
+  test("a flag without a value removes its setting, and only that", async () => {
+    const place = home();
+    await run(place, ["--mode", "sandbox", "--read-only", "--allowed-targetings", "01J8ZQ4N3V0000000000000001"]);
+    const { code, said } = await run(place, ["--read-only=off", "--allowed-targetings="]);
+    expect(code).toBe(0);
+    expect(place.entry().env).toEqual({ TARGETING_MCP_MODE: "sandbox", TARGETING_MCP_READ_ONLY: "off" });
+    expect(said).toMatch(/^- .*"TARGETING_MCP_ALLOWED_TARGETINGS": /m);
+  });
+
   test("other entries are never shown, however the file is laid out", async () => {
     const place = home('{"mcpServers":{"other":{"command":"x","env":{"TOKEN":"secret"}}},"account":"secret"}');
     const { said } = await run(place);
