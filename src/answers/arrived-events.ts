@@ -424,7 +424,7 @@ function moreText(
   const rest =
     named.length === 0
       ? "a call with fewer expectations shows all"
-      : `to see them, give ${what} ${named.join(", ")}${users.length > named.length ? others : ""}`;
+      : `to see more, give ${what} ${named.join(", ")}${users.length > named.length ? others : ""}`;
   return [`(${hidden.length} more, ${broken.length} of them ${unmet}: ${rest})`];
 }
 

@@ -440,8 +440,8 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
     remedy: "Add the field. If the row has it under another name, rename that field.",
   }),
   fieldType: ({ field, expected }) => ({
-    message: `the field ${quotedCell(field)} must be of the type ${String(expected)}`,
-    remedy: "Give it a value of this type. A row has the same fields, of the same types, as an item in the arguments.",
+    message: `the field ${quotedCell(field)} is not valid (expected: ${String(expected)})`,
+    remedy: "Fix its value. A row has the same fields, of the same types, as an item in the arguments.",
   }),
 };
 

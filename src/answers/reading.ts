@@ -47,12 +47,12 @@ export function optionsText(page: OptionsPage): string {
     topLevel !== undefined &&
     subOptions !== undefined &&
     (subOptions === 0 ? "no sub-options" : `${thousands(topLevel)} top-level, ${many(subOptions, "sub-option")}`);
-  const looked = [
+  const parts = [
     scanned !== undefined && `${thousands(scanned)} scanned`,
     kinds,
     complete !== undefined && isFiltered && (complete ? "complete" : "not complete"),
   ].filter((part) => part !== false);
-  const about = looked.length === 0 ? "" : ` (${looked.join("; ")})`;
+  const about = parts.length === 0 ? "" : ` (${parts.join("; ")})`;
   const columns = rows.length === 0 ? "." : ": ID:Context IDs, name.";
   const cut = brief?.beginning ? ` Each ID begins with ${brief.beginning}, which is omitted here.` : "";
   return lines([

@@ -81,7 +81,7 @@ export interface SheetReading {
   readonly records?: AsyncIterable<readonly SheetRecord[]>;
 }
 
-/** Yields the filled rows below the header, which is the first row with all required columns. Throws a FileError. */
+/** Yields the data rows below the header, which is found by its required columns. Throws a FileError. */
 export async function* sheetRows(
   reading: SheetReading,
   onHeader: (header: SheetHeader) => void,

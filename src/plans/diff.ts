@@ -142,7 +142,7 @@ function seenOf(option: ServiceOption, service: Service): SeenOption {
   return { ...seen, subOptions };
 }
 
-/** Reports texts that look damaged by a spreadsheet, unless the service or the base also contains them. */
+/** Reports texts that look damaged by a spreadsheet, unless the targeting has them, or the base has them as names. */
 function checkSuspects({ desired, service, base, problems }: Sides): void {
   const contexts = new Set(service.options.flatMap((option) => option.contexts));
   const names = new Set([...service.byName.keys(), ...[...(base?.options.values() ?? [])].map(({ name }) => name)]);

@@ -52,7 +52,7 @@ interface ContextReads {
   readonly onRead?: ((option: OptionRecord, contexts: readonly string[]) => void) | undefined;
 }
 
-/** Yields options with their Context IDs, from the store or the service. Omits options that no longer exist. */
+/** Yields options with their Context IDs, from the store or the service. Omits those that a read finds deleted. */
 export async function* withContexts(
   api: ManagementApi,
   options: Iterable<PlacedOption> | AsyncIterable<PlacedOption>,

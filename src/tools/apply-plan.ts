@@ -30,7 +30,7 @@ export const applyPlan = {
   name: "apply_plan",
   title: "Apply a plan",
   description:
-    "Applies a plan of plan_targeting or undo_run, or what a dry run showed. If something relevant has changed, nothing is sent and the answer says what. dryRun only checks. A person is asked before deletions, or if over 100 Context IDs are removed.",
+    "Applies a plan of plan_targeting or undo_run, or what a dry run showed. If something relevant has changed, nothing is sent and the answer says what. dryRun only checks. Deletions, emptied options, and over 100 removed Context IDs need approval.",
   toolset: "targeting",
   effect: "changes",
   idempotent: true,

@@ -11,7 +11,7 @@ export interface StreamSource<Message> {
   watch(changed: () => void): () => void;
 }
 
-/** The new messages, and the position after them. If there are no messages, nothing is sent to the page. */
+/** The new messages, and the position after them. The position is sent to the page only with messages. */
 interface Update<Message> {
   readonly messages: readonly Message[];
   readonly position: string;

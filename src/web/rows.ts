@@ -338,8 +338,8 @@ export async function targetingOf(waiting: ChangeRun | ApprovalRun, shown: PageS
 }
 
 /**
- * Returns why an interrupted run makes no progress. Undefined for other runs, and if the journal contains the reason
- * and no process will continue the run automatically.
+ * Returns why an interrupted run makes no progress. Undefined for other runs, and if the journal has the reason, the
+ * run may continue here, and no process will continue it by itself.
  */
 async function stalledReason(run: Run, { services: { runs } }: PageScope): Promise<string | undefined> {
   if (run.status() !== "interrupted") return undefined;

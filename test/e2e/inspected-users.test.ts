@@ -140,7 +140,7 @@ test("many users and expectations stay within the size of an answer, what is not
     expectations: expect.arrayContaining([expect.objectContaining({ uid: "user-0", index: 29, met: false })]),
     within: { met: false, byUid: { "user-0": { met: false } } },
   });
-  expect(textOf(given)).toMatch(/^\(\d+ more, 0 of them not met: to see them, give uids "user-\d+", .*\)$/m);
+  expect(textOf(given)).toMatch(/^\(\d+ more, 0 of them not met: to see more, give uids "user-\d+", .*\)$/m);
 });
 
 test("a page that ends before its limit says why, and where it goes on", async () => {
@@ -265,7 +265,7 @@ test("with limit 1, the order of as many users is shown as the answer names", as
   const asked = { expect: expect_, inOrder: true };
   const linesOf = (text: string) => text.split("\n").filter((line) => line.includes("did NOT hold"));
   const all = textOf(await client.callTool("inspect_events", { ...asked, uids: users }));
-  const [, named = ""] = /where it did not hold: to see them, give limit 1 and uids (.*), then the/.exec(all) ?? [];
+  const [, named = ""] = /where it did not hold: to see more, give limit 1 and uids (.*), then the/.exec(all) ?? [];
   const uids = named.split(", ").map((uid) => uid.slice(1, -1));
   expect(uids.length).toBeGreaterThan(5);
   const given = await client.callTool("inspect_events", { ...asked, limit: 1, uids });

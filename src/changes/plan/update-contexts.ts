@@ -195,7 +195,7 @@ async function readSplitOptions(
   return read;
 }
 
-/** Joins the parts of a split cell again, if the option already has the whole text as one Context ID. */
+/** Joins parts of a split cell again where the option already has the joined text as one Context ID. */
 function joinHeldContextIds(item: UpdateContextsItem, held: OptionContents | Reason | undefined): UpdateContextsItem {
   const { split, add, remove, set } = item;
   if (split === undefined || held === undefined || "code" in held) return item;

@@ -112,13 +112,13 @@ export function quoted(text: string): string {
 const id = z
   .string()
   .regex(/^[0-7][0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{25}$/)
-  .describe("The ID that export wrote. It identifies the option, even if the name differs.");
+  .describe("The ID that export wrote. It identifies the object, even if the name differs.");
 const name = z
   .string()
   .min(LIMITS.nameMinLength.value)
   .max(LIMITS.nameMaxLength.value)
   .describe(
-    "Korean and English letters, digits, spaces, ~ % & + -. A name other than the option's renames the option.",
+    "Korean and English letters, digits, spaces, ~ % & + -. With _id, another name renames; else the name identifies.",
   );
 const contextIds = z.array(z.string().min(1));
 
