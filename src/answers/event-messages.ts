@@ -1,5 +1,12 @@
 import { RATE_LIMITED } from "../api/errors.ts";
-import { BASIS_WORDS, FINDINGS_KEPT, type Finding, type RuleBasis } from "../events/catalogue.ts";
+import {
+  BASIS_WORDS,
+  FINDINGS_KEPT,
+  type Finding,
+  type RuleBasis,
+  type RuleName,
+  verdictOfRule,
+} from "../events/catalogue.ts";
 import type { RepeatedPurchases } from "../events/run/source.ts";
 import type { EventCode, VerdictGroup } from "../events/run/verdicts.ts";
 import type { Uncorrected } from "../events/spelling.ts";
@@ -193,8 +200,8 @@ export type VerdictForm = readonly [places: number, findings: number];
 /** Returns the row for events with the same verdict. `group.objects`: the indexes of these events in `events`. */
 export function verdictRow(group: VerdictGroup, events: readonly ReportedObject[]): VerdictRow {
   const { predicted, basis, observed, count, objects, isOfFirst, omitted = 0 } = group;
-  // Events that are not sent are among the failures, which already contain their findings.
-  const findings = predicted === "ignored" || predicted === "rejected" ? [] : group.findings;
+  // Events that are not sent are among the failures, which already contain the findings that decide this.
+  const findings = isRefused(group) ? group.findings.filter(({ rule }) => !isDeciding(rule)) : group.findings;
   const lines = objects.flatMap((object) => events[object]?.line ?? []);
   return {
     index: objects[0] ?? 0,
@@ -215,6 +222,15 @@ export function verdictRow(group: VerdictGroup, events: readonly ReportedObject[
     ...(omitted > 0 && findings.length > 0 && { findingsOmitted: omitted }),
     ...(isOfFirst && findings.length > 0 && { ofFirst: true }),
   };
+}
+
+function isRefused({ predicted }: { readonly predicted?: string | undefined }): boolean {
+  return predicted === "ignored" || predicted === "rejected";
+}
+
+/** Returns whether an event that breaks this rule is not recorded. */
+function isDeciding(rule: RuleName): boolean {
+  return isRefused({ predicted: verdictOfRule(rule) });
 }
 
 export function shortVerdictRow(row: VerdictRow, [places, most]: VerdictForm): VerdictRow {
@@ -243,7 +259,9 @@ export function verdictLine(row: VerdictRow): string {
   const rest = `${many(findingsOmitted, "more finding")} (a dry run of the event alone shows up to ${FINDINGS_KEPT})`;
   const more = findingsOmitted > 0 ? [rest] : [];
   const first = ofFirst ? " (of the first event; the others break the same rule in other ways)" : "";
-  return `${place}: expected ${predicted} (${BASIS_WORDS[basis]})${seen}${found.length > 0 ? `. ${[...found, ...more].join(" | ")}${first}` : ""}`;
+  const all = found.length > 0 ? `${[...found, ...more].join(" | ")}${first}` : "";
+  if (observed === undefined && isRefused(row)) return `${place}, other findings: ${all}`;
+  return `${place}: expected ${predicted} (${BASIS_WORDS[basis]})${seen}${all && `. ${all}`}`;
 }
 
 const MAX_CORRECTIONS_SHOWN = 10;
@@ -301,8 +319,9 @@ export function predictedNotes(
 /** Returns notes that say how the verdicts in an answer are known: by the API document, or by an assumption. */
 export function basisNotes(verdicts: readonly VerdictRow[]): readonly string[] {
   // Events that were not sent are among the failures, so only the verdicts of sent events need an explanation.
-  const sent = verdicts.filter(({ predicted }) => predicted !== "ignored" && predicted !== "rejected");
-  return basisNote(sent.flatMap(({ basis, findings }) => [basis, ...findings.map((found) => found.basis)]));
+  return basisNote(
+    verdicts.flatMap((row) => [...(isRefused(row) ? [] : [row.basis]), ...row.findings.map(({ basis }) => basis)]),
+  );
 }
 
 /** Returns a note about the empty arguments of `track_event`, for an event that lacks a parameter. */

@@ -184,8 +184,9 @@ function sectionData(name: string, { rows, omitted }: Section<Pick<Row, "data">>
 function textOf(run: ReportedRun, parts: Parts): readonly (string | false)[] {
   const { plan, failures, verdicts, results, changes, notes, approval, nextSteps } = parts;
   const { runId, confirmation, blocked, page } = run;
-  const sentVerdicts = verdicts.rows.filter(({ data }) => !isNotSent(data));
-  const sentKinds = (run.verdicts ?? []).filter((verdict) => !isNotSent(verdict)).length;
+  const saying = verdicts.rows.filter(({ data }) => saysMore(data));
+  const said = new Set(saying.map(({ data }) => data.index));
+  const unsaid = (run.verdicts ?? []).filter((row) => saysMore(row) && !said.has(row.index));
   const body = [
     ...approvalLines(approval),
     ...(blocked === undefined ? [] : [blockedText(blocked)]),
@@ -195,8 +196,8 @@ function textOf(run: ReportedRun, parts: Parts): readonly (string | false)[] {
       ? [`Some of these texts are cut (…). They are whole in ${resultsUri(runId)}.`]
       : []),
     ...moreLine(failures, "reason", runId),
-    ...sentVerdicts.map(({ line }) => line),
-    ...moreGroups(sentKinds - sentVerdicts.length, run),
+    ...saying.map(({ line }) => line),
+    ...moreGroups(unsaid, run),
     ...plan.rows.map(({ line }) => line),
     ...moreLine(plan, "request", runId),
     ...changes,
@@ -241,11 +242,16 @@ function moreLine({ omitted }: Pick<Section, "omitted">, noun: string, runId?: s
   return [`${many(omitted, `more ${noun}`)}${runId === undefined ? "" : ` in ${resultsUri(runId)}`}.`];
 }
 
-function moreGroups(omitted: number, { runId, page }: ReportedRun): readonly string[] {
-  if (omitted === 0) return [];
+function moreGroups(unsaid: readonly VerdictRow[], { runId, page }: ReportedRun): readonly string[] {
   const where = page === undefined ? `get_run ${JSON.stringify({ runId })}` : resultsUri(runId ?? "");
+  const end = runId === undefined ? "." : `: ${where}.`;
+  const refused = unsaid.filter(isNotSent).length;
+  const sent = unsaid.length - refused;
   return [
-    `${many(omitted, "more group")} of events, by their expected result${runId === undefined ? "" : `: ${where}`}.`,
+    ...(sent > 0 ? [`${many(sent, "more group")} of events, by their expected result${end}`] : []),
+    ...(refused > 0
+      ? [`${many(refused, "further group")} of failed events ${refused === 1 ? "has" : "have"} other findings${end}`]
+      : []),
   ];
 }
 
@@ -358,11 +364,16 @@ function verdictRowsIn(verdicts: readonly VerdictRow[], form: VerdictForm): read
 }
 
 function costOfSent(rows: readonly Row[]): number {
-  return sum(rows.filter(({ data }) => !isNotSent(data)).map(costOf));
+  return sum(rows.filter(({ data }) => saysMore(data)).map(costOf));
 }
 
 function isNotSent({ predicted, observed }: { readonly predicted?: unknown; readonly observed?: unknown }): boolean {
   return observed === undefined && (predicted === "ignored" || predicted === "rejected");
+}
+
+/** Returns whether a row says more than the failures do: events that were sent, or that have other findings as well. */
+function saysMore(row: { readonly findings?: unknown } & Parameters<typeof isNotSent>[0]): boolean {
+  return !isNotSent(row) || (Array.isArray(row.findings) && row.findings.length > 0);
 }
 
 function planRow(request: PlannedRequest): Row {

@@ -33,6 +33,23 @@ test("says whose later events were sent, or would be, before one that failed", a
   expect(last.text).not.toContain("later event");
 });
 
+test("an event that fails is shown with its other mistakes, so that one correction is enough", async () => {
+  const { context } = await eventTools();
+  const items = [{ item_id: "a", price: "9.99" }, { itemId: "b" }];
+  const events = [{ uid: "ann", eventName: "purchase", tx_id: 5, items, coupon: "X" }, click("eve")];
+  for (const dryRun of [true, false]) {
+    const { text } = await answerOf(trackEvents, { events, dryRun }, context);
+    expect(text).toContain('an entry of items needs "item_id"');
+    const [others = ""] = /^item 1, other findings: .*$/m.exec(text) ?? [];
+    expect(others.split(" | ").map((one) => /(\S+) \(/.exec(one)?.[1])).toEqual([
+      "tx_id",
+      "items[0].price",
+      "items[1].itemId",
+      "coupon",
+    ]);
+  }
+});
+
 test("an event without a result is recognised after a run of any size, in a call of any size and in a file", async () => {
   const folder = await realpath(await mkdtemp(join(tmpdir(), "targeting-mcp-")));
   const { context, control } = await eventTools({ allowedDirs: [folder] });
