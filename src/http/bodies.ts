@@ -15,7 +15,7 @@ const LARGEST_PLAIN_BODY = 256 * 1024;
 const BODY_TIMEOUT_MS = 15_000;
 const MAX_MESSAGES = 20;
 
-/** How long the rest of a refused body is received, in ms. Many clients read the answer only after sending all. */
+/** How long the rest of a too large body is read, in ms. Many clients read the answer only after sending all. */
 const REST_MS = 1000;
 
 /** Only a body that has not arrived after this many milliseconds counts towards MAX_UNFINISHED. */

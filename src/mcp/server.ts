@@ -236,11 +236,11 @@ function limitsOf(hidden: ReadonlyMap<string, Hidden>): readonly string[] {
     ...[...off].map((toolset) => `The toolset ${toolset} is switched off (TARGETING_MCP_TOOLSETS).`),
     ...[...missing]
       .filter((toolset) => toolset !== "either")
-      .map((toolset) => `There are no tools for ${toolset}: ${ADDRESSES[toolset]} is missing.`),
+      .map((toolset) => `There are no tools for ${toolset}: ${NEEDED[toolset]} is missing.`),
   ];
 }
 
-const ADDRESSES = {
+const NEEDED = {
   targeting: "TARGETING_API_URL or TARGETING_API_KEY",
   events: "EVENT_API_URL or EVENT_APP_KEY",
   either: "the address or key of each API",
@@ -252,7 +252,7 @@ function hiddenFailure(tool: string, { why, toolset }: Hidden): Failure {
     readOnly: ["this server only reads: TARGETING_MCP_READ_ONLY is set, or the caller's token is read-only", onlyThey],
     toolset: [`TARGETING_MCP_TOOLSETS excludes the toolset ${toolset}`, onlyThey],
     notConfigured: [
-      `${ADDRESSES[toolset]} is missing`,
+      `${NEEDED[toolset]} is missing`,
       "Tell the person to set it where this server is started, or to send the key with the requests.",
     ],
     noSandbox: [

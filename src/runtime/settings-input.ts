@@ -11,7 +11,7 @@ export function inputOf({ flags }: CommandLine): SettingsInput {
   return { flags, environment: process.env, platform: process.platform, home: homedir() };
 }
 
-/** Returns whether a flag is on. A flag without a value is. Throws a SettingsError for other values than on and off. */
+/** Returns whether a flag is on. A flag without a value is. Throws a SettingsError for values that `toggle` refuses. */
 export function isOn(line: CommandLine, flag: string): boolean {
   return optionOf(line, flag, toggle) ?? false;
 }

@@ -326,7 +326,7 @@ export async function undoNoteOf(run: Run, context: ToolContext): Promise<string
 /** Returns the error for undoing a run that is not stored. Its ID shows whether it was too old, or never existed. */
 export function notKept(runId: string, { keep, clock }: Pick<ToolContext, "keep" | "clock">): ToolError {
   const kept =
-    `finished runs are kept for ${keep.days} days (TARGETING_MCP_KEEP_DAYS), and the last ${keep.runs} of each caller ` +
+    `finished runs are kept for ${keep.days} days (TARGETING_MCP_KEEP_DAYS), and at most ${keep.runs} of each caller ` +
     "(TARGETING_MCP_KEEP_RUNS)";
   const began = isUlid(runId) ? ulidTime(runId) : Number.POSITIVE_INFINITY;
   if (began > clock.now() - keep.days * DAY_MS) {
