@@ -418,7 +418,10 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
     ),
     remedy: "Fix the invalid row, and send all rows of the option again.",
   }),
-  notJson: { message: "the row is not JSON", remedy: "Write each row as one JSON object on one line." },
+  notJson: {
+    message: "the row is not JSON",
+    remedy: "Write each row as one JSON object (in .ndjson: on one line), without comments.",
+  },
   noObject: {
     message: "the row is not a JSON object",
     remedy: "Write each row as an object with the fields of an item.",

@@ -243,9 +243,10 @@ function fixOfMissing(check: Check, holder: JsonObject, wanted: string, valid: r
 }
 
 function noteUnknown(check: Check, name: string, path: string, shape: Shape): void {
-  const near = check.nearest(name, shape.names);
+  const isTime = TIME.test(name);
+  const near = isTime ? undefined : check.nearest(name, shape.names);
   const fix = near === undefined ? "leave it out" : `did you mean "${near}"?`;
-  const time = TIME.test(name) ? " and dates the event when it arrives" : "";
+  const time = isTime ? " and dates the event when it arrives" : "";
   note(check, "unknownParameter", path, `${quoted(name)} is not a parameter here; the service ignores it${time}`, fix);
 }
 

@@ -153,12 +153,16 @@ const OPEN_DOCUMENT = [
   "In LibreOffice: File, Save As, Excel 2007-365 (.xlsx).",
 ] as const;
 
+const COMPRESSED = ["a compressed file", "Unpack it first."] as const;
+
 /** For unsupported file extensions: what the file is, and how to save it in a supported format. */
 const FOREIGN: Readonly<Record<string, readonly [what: string, remedy: string]>> = {
   ".xlsb": ["a binary Excel workbook", AS_XLSX],
   ".ods": OPEN_DOCUMENT,
   ".fods": OPEN_DOCUMENT,
   ".numbers": ["a Numbers document", "In Numbers: File, Export To, Excel or CSV."],
+  ".gz": COMPRESSED,
+  ".zip": COMPRESSED,
   ".gsheet": ["a link to a Google sheet", "In Google Sheets: File, Download, Microsoft Excel (.xlsx)."],
 };
 

@@ -35,6 +35,7 @@ describe("the verdict on an event", () => {
     [{ user_id: "u", eventName: "app_open" }, "uid", 'rename "user_id" to "uid"'],
     [{ uid: "u", event: "app_open" }, "eventName", 'rename "event" to "eventName"'],
     [{ uid: "u", eventName: "view_item", item_id: "i", itemName: "n" }, "itemName", 'did you mean "item_name"?'],
+    [{ uid: "u", eventName: "app_open", event_time: 1 }, "event_time", "leave it out"],
   ])("names what %j was meant to be", (event, path, fix) => {
     expect(validateEvent(event).findings).toContainEqual(expect.objectContaining({ path, fix }));
   });
