@@ -181,7 +181,7 @@ function unusable(outcomes: readonly ProbeOutcome[], { about, address, key, wher
   }
   if (outcomes.every(({ kind }) => kind === "wrongRoute")) {
     const remedy = `Check ${address}: a part of the path may be missing, or it may be the address of another service.`;
-    return problem(about, "reachable, but none of the API's paths exist there (404)", remedy);
+    return problem(about, "reachable, but it has none of the API's paths (404, 405)", remedy);
   }
   if (outcomeOf("noProject") === undefined) return undefined;
   return problem(about, "the project of the key no longer exists", `Set ${key} to a key of another project.`);

@@ -198,7 +198,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.kind.initialState?.(call, this.#context.store.parts.read(runId, "input"));
   }
 
-  /** Finds an earlier run of an identical call: one that is executed, can be resumed, or recently ended unfinished. */
+  /** Finds or resumes an earlier run of an identical call. Otherwise finds one that recently ended unfinished. */
   async findEarlierRun(call: Call, caller: string): Promise<EarlierRuns<Run<Call, State>>> {
     const { store, clock } = this.#context;
     const fingerprint = this.fingerprint(call, caller);

@@ -122,7 +122,7 @@ interface Beside {
   readonly undone: string | undefined;
 }
 
-/** Returns the fields of a row that its run's summary determines. `reader`: the name of the person who sees the row. */
+/** Returns the fields of a row, from its run's summary and `beside`. `reader`: the name of the person who sees it. */
 function rowOf(listed: ListedRun, beside: Beside, reader: string | undefined): Omit<RunRow, "actions"> {
   const { runId, tool, caller, startedAt, updatedAt, about = {} } = listed;
   const { did, how, inside, names, undoes, client, person, fileName, plannedBy, beganAt, endedAt } = about;

@@ -175,7 +175,7 @@ export interface Waiting {
   readonly stale?: readonly string[] | undefined;
   /** Where the run must be approved, if that is not possible on this page. It can still be declined here. */
   readonly elsewhere?: "client" | "token" | undefined;
-  /** Set if the server that requested the approval has ended and no other process can execute the run. */
+  /** Set if this page cannot have the run executed: it is of another project, or no process can do it. */
   readonly ended?: boolean | undefined;
 }
 

@@ -127,7 +127,7 @@ export function verdictOf(predicted: Validation, observed: EventSettlement["obse
   return { predicted: verdict, basis, ...about, findings: findings.slice(0, FINDINGS_KEPT) };
 }
 
-/** The outcome of an event. `unknown`: it was sent and perhaps not recorded. `notApplied`: it was not received. */
+/** The outcome of an event. `unknown`: perhaps recorded. `notApplied`: not recorded; sent if the run resumes. */
 type EventOutcome = "succeeded" | "failed" | "unknown" | "notApplied";
 
 /**
