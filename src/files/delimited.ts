@@ -189,21 +189,13 @@ class TextScan {
   #quoted(): boolean {
     const text = this.#text;
     const start = this.at;
-    const parts: string[] = [];
-    for (let from = start + 1; ; ) {
-      const end = text.indexOf('"', from);
-      if (end < 0 || (end + 1 === text.length && !this.#options.isLast)) {
-        if (!this.#options.isLast) return false;
-        throw this.#fault(start, "the cell that begins here has no closing quotation mark");
-      }
-      parts.push(text.slice(from, end));
-      if (text.charCodeAt(end + 1) !== QUOTE) {
-        this.at = end + 1;
-        break;
-      }
-      parts.push('"');
-      from = end + 2;
+    let closing = text.indexOf('"', start + 1);
+    while (closing >= 0 && text.charCodeAt(closing + 1) === QUOTE) closing = text.indexOf('"', closing + 2);
+    if (closing < 0 || (closing + 1 === text.length && !this.#options.isLast)) {
+      if (!this.#options.isLast) return false;
+      throw this.#fault(start, "the cell that begins here has no closing quotation mark");
     }
+    this.at = closing + 1;
     if (text.charCodeAt(this.at) === RETURN) {
       if (this.at + 1 === text.length && !this.#options.isLast) return false;
       if (this.at + 1 === text.length || text.charCodeAt(this.at + 1) === NEWLINE) this.at += 1;
@@ -213,7 +205,11 @@ class TextScan {
       throw this.#fault(start, "there is text between the closing quotation mark of this cell and the next separator");
     }
     const end = text.charCodeAt(this.at - 1) === RETURN ? this.at - 1 : this.at;
-    const cell = parts.join("");
+    // Much faster than `replaceAll` if there are millions of them.
+    const cell = text
+      .slice(start + 1, closing)
+      .split('""')
+      .join('"');
     this.#add(cell, start, end);
     const newlines = cell.split("\n").length - 1;
     if (newlines > 0) {

@@ -222,13 +222,17 @@ export function checkHeader(
   shape: ValidColumns,
 ): void {
   const { columns, required, isStrict, nearest } = shape;
-  const isTwice = (one: number, other: number): boolean => {
-    const [heading = "", further = ""] = [one, other].map((at) => plainHeading(cells[at] ?? ""));
-    return heading === further || withoutNumber(heading) !== withoutNumber(further);
-  };
-  const twice = header.names.find(
-    (name, at) => name !== "" && header.names.slice(0, at).some((other, one) => other === name && isTwice(one, at)),
-  );
+  const firstOf = new Map<string, string>();
+  const seen = new Set<string>();
+  const twice = header.names.find((name, at) => {
+    if (name === "") return false;
+    const heading = plainHeading(cells[at] ?? "");
+    const base = withoutNumber(heading);
+    const isTwice = seen.has(`${name} ${heading}`) || (firstOf.get(name) ?? base) !== base;
+    firstOf.set(name, firstOf.get(name) ?? base);
+    seen.add(`${name} ${heading}`);
+    return isTwice;
+  });
   if (twice !== undefined) {
     const headings = cells.filter((_, at) => header.names[at] === twice);
     throw new FileError(

@@ -11,7 +11,8 @@ export function likelyMapping(
   { required, columns }: Pick<ValidColumns, "required" | "columns">,
 ): Readonly<Record<string, string>> | undefined {
   const likely: Record<string, string> = {};
-  const free = new Set(header.ignored.filter((heading) => shown.includes(heading)));
+  const among = new Set(shown);
+  const free = new Set(header.ignored.filter((heading) => among.has(heading)));
   for (const group of required) {
     if (group.some((column) => header.at(column) >= 0)) continue;
     // A file more often has names than IDs of this service, so a heading for the name is searched first.

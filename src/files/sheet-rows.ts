@@ -109,7 +109,8 @@ export async function* sheetRows(
     if (first === undefined) {
       throw new FileError("the file is empty", `The first line must name these columns: ${shape.columns.join(", ")}.`);
     }
-    const best = filled.reduce((one, other) => (likeness(other, read) > likeness(one, read) ? other : one));
+    const rated = filled.map((row) => ({ row, rank: likeness(row, read) }));
+    const best = rated.reduce((one, other) => (other.rank > one.rank ? other : one)).row;
     return begin(best, above.slice(0, above.indexOf(best)));
   };
   for await (const batch of records) {

@@ -98,6 +98,20 @@ test("a long cell is not searched for a heading", () => {
   expect(replace.mock.contexts.map(String)).toEqual(["na me "]);
 });
 
+test("a header of many headings is not read again for each of the rows below it", async () => {
+  const shape = { columns: ["name", "contexts", "parentName"], required: [["name"]] } as const;
+  const readsOf = async (heading: (at: number) => string, rows: number): Promise<number> => {
+    const text = `${Array.from({ length: 2000 }, (_, at) => heading(at)).join(",")}\n${"a,b\n".repeat(rows)}`;
+    const replace = vi.spyOn(String.prototype, "replace");
+    const bytes = () => pieces(text, 65_536);
+    const refused = openBytes(bytes, { path: "names.csv", format: "csv", maxLineBytes: 10_000_000 }, {}, shape);
+    await expect(refused).rejects.toThrow("the file has no column for name");
+    return replace.mock.calls.length / 2000;
+  };
+  const few = await readsOf((at) => `head ${at}`, 1);
+  expect(await readsOf((at) => `head ${at}`, 120)).toBeLessThan(few + 200);
+});
+
 test("a long line of NDJSON is searched once, however many pieces it comes in", async () => {
   const line = JSON.stringify({ name: "x".repeat(3_000_000) });
   const split = vi.spyOn(String.prototype, "split");
