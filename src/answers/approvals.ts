@@ -43,7 +43,7 @@ export const PAGE_NOT_OPENED_REMEDY =
   "Ask the person to run targeting-mcp page on this machine, with the settings of this server, and to decide there " +
   "within 24 hours. get_run without arguments shows the waiting run. Or use a client that can ask (elicitation).";
 
-export const PAGE_NOT_OPENED_HINT = "the approval page was opened for the person, but nobody visited it";
+export const PAGE_NOT_OPENED_HINT = "nobody visited the approval page, which the server tried to open";
 
 /** Returns the note that the person declined. `effect` is what the person saw. */
 export function declinedNote(effect: string | undefined): string {
@@ -453,7 +453,7 @@ export function declinedIn(channel: "client" | "view" | "page", who?: string): A
   return { decision: "declined", channel, ...(who !== undefined && { by: approverName(who) }) };
 }
 
-/** Returns a person's name: for a login, the subject without the issuer; otherwise, the name in the access file. */
+/** Returns a person's name: for a login, the subject without the issuer; else the name of a token or local user. */
 function approverName(who: string): string {
   const [, subject] = /^(?:\w+:)?https?:\/\/\S+ (.+)$/s.exec(who) ?? [];
   return subject ?? who.replace(/^token:/, "");

@@ -228,8 +228,8 @@ function expectationLine(
 
 /**
  * Reports how many users meet every expectation and check, and names the others, starting with the user at index
- * `from`. `next`: the index of the first user whose name does not fit. Reports nothing if users are not checked
- * separately.
+ * `from`. `next`: the index of the first user whose name does not fit. Reports nothing for a single user, or if users
+ * are not checked separately.
  */
 export function reportUsers(
   expectations: readonly ExpectationRow[],

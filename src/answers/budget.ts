@@ -23,7 +23,7 @@ export function renderAnswer(
   return { structured, text: lines.filter((line) => typeof line === "string").join("\n"), isError };
 }
 
-/** The maximum tokens of an answer about a run or a plan, as data and text together. */
+/** The maximum tokens of an answer about a run or a plan (without a page of rows), as data and text together. */
 export const ANSWER_TOKENS = 2500;
 const PAGE_TOKENS = 3500;
 
@@ -103,7 +103,7 @@ export function joinNotes(notes: readonly (string | false | undefined)[]): strin
   return notes.filter((note) => note !== undefined && note !== false).join(" ") || undefined;
 }
 
-/** Estimates the tokens of a text, by the tokenizer that needs the most for each character. */
+/** Estimates the tokens of a text (see `measure`). */
 export function tokensOf(text: string): number {
   return Math.ceil(estimateOf(text));
 }
@@ -123,7 +123,7 @@ const KNOWN: ReadonlyMap<string, number> = new Map([
   ...["contextCount", "childCount", "parentName", "eventName"].map((word) => [word, 2] as const),
 ]);
 
-/** Matches the parts of a text that are estimated one by one. No token reaches beyond the end of a part. */
+/** Matches the parts of a text that are estimated one by one. A space before a word is counted with the word. */
 const PIECES =
   /(?<![A-Za-z])(?:contextCount|childCount|parentName|eventName)(?![A-Za-z])|\d{1,3}|[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[!-/:-@[-`{-~]+|./gsu;
 
@@ -144,7 +144,7 @@ const OUTSIDE_BMP = 0xffff;
 
 /**
  * Estimates the tokens of a text, up to `most`. `end`: where the text must be cut. Based on measurements with the
- * tokenizer o200k: words and digits take few tokens, rare letters one for each UTF-8 byte.
+ * tokenizer o200k: words and digits take few tokens; letters beyond ASCII, 3 or 4 each.
  */
 function measure(
   text: string,

@@ -330,7 +330,7 @@ export function emptyArgumentNotes(findings: readonly Finding[]): readonly strin
   return ["here, an argument that is null or empty counts as not given; track_events sends such a value as it is"];
 }
 
-/** Returns what a call did about identical events that were sent in the last 10 minutes and whose result is unknown. */
+/** Returns what a call did because an identical recent call is unfinished, or has events with an unknown result. */
 export function repeatedEventWords(repeat: "attached" | "resumed" | "resent", isOne: boolean): string {
   switch (repeat) {
     case "attached":

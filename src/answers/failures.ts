@@ -82,7 +82,7 @@ export const OUTCOME_WORDS: Readonly<Record<Outcome | "pending", string>> = {
   pending: "pending",
 };
 
-/** The maximum length of a text in an answer. Valid names and IDs of objects are shorter. */
+/** The maximum length of a name, an ID or a text in a detail. Valid names and IDs of objects are shorter. */
 const LONGEST_TEXT = 120;
 
 export interface SummarizedFailure extends Omit<FailureGroup, "reason"> {

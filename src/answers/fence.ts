@@ -41,7 +41,7 @@ const QUOTED = /"((?:[^"\\]|\\.)*)"/g;
 
 /**
  * Returns whether a line has no foreign text: everything that it quotes is a valid name (management-api 8.3), a
- * documented name, a single character, or a list of separators.
+ * documented name, at most one character, or a list of separators.
  */
 export function isOurs(line: string): boolean {
   return [...line.matchAll(QUOTED)].every(

@@ -80,7 +80,7 @@ export function startingOver(write: (again: string) => string): Text {
 
 const SIZES = /\b\d{4,15}(?= (?:bytes|characters)\b)/g;
 
-/** Returns the form of a text for a reader. On the page, large numbers are grouped by thousands. */
+/** Returns the form of a text for a reader. On the page, large sizes are grouped by thousands. */
 export function textFor(text: Text, reader: Reader): string {
   const its = typeof text === "string" ? text : text[reader];
   return isPage(reader) ? its.replace(SIZES, (size) => thousands(Number(size))) : its;

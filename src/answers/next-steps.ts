@@ -328,7 +328,7 @@ export function undoNote({ runId, hasChanged, until, mostRuns }: UndoFacts): str
   return `undo_run {"runId":"${runId}"} plans the undo, until ${date}${runs}`;
 }
 
-/** Returns a note about how a run was undone: completely, in part, or with an undo that was then undone itself. */
+/** Returns a note about how a run was undone: completely, in part, not at all, or by an undo that was itself undone. */
 export function undoneNote(
   runId: string,
   by: string | undefined,

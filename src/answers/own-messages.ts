@@ -285,8 +285,8 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
   }),
   OWNER_UNCLEAR: ownerUnclearMessage,
   STOPPED_BY_ERROR: (detail) => ({
-    message: `the run stopped, since its journal could not be written (${text(detail.error)}); nothing is sent without a journal`,
-    remedy: thenResume("Free disk space, or set TARGETING_MCP_STATE_DIR to a writable folder."),
+    message: `the run stopped before anything was sent, because of an error in the server (${text(detail.error)})`,
+    remedy: thenResume("If storage failed, free disk space or set TARGETING_MCP_STATE_DIR to a writable folder."),
   }),
   UNAUTHORIZED: refusal("unauthorized"),
   FORBIDDEN: refusal("forbidden"),
@@ -448,7 +448,7 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
   }),
 };
 
-/** Lists the options that a name may mean, each with its name and group. */
+/** Lists the first options that a name may mean, each with its name and group if known. */
 function candidateWords({ ids, names = [], groups = [] }: Detail): string {
   if (!Array.isArray(ids) || !Array.isArray(names) || !Array.isArray(groups)) return list(ids);
   const about = (id: string, at: number): string => {

@@ -255,7 +255,7 @@ function seconds(ms: number): string {
 
 /**
  * The tools that ask a person before they remove something. Their answers have the field `approval` even if no approval
- * was needed. Answers of other tools have it only if approval was requested.
+ * was needed. Answers of other tools have it only if approval was requested, or with `alwaysReportsApproval`.
  */
 const ASKING_TOOLS: ReadonlySet<string> = new Set([
   "delete_targeting",
@@ -453,7 +453,7 @@ export interface RunRow {
   /** The tool of the run. It may be unknown if the files of the run are damaged. */
   readonly tool?: string;
   readonly status: string;
-  /** The ID of the targeting. Absent if the run is about several. */
+  /** The ID of the targeting. Absent if the run is about several or none. */
   readonly targetingId?: string;
   readonly targetingName?: string;
   readonly counts?: Readonly<Record<string, number>>;

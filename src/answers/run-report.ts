@@ -51,7 +51,7 @@ const MAX_RESULTS = 50;
 /** For each reason, how many results an answer shows. The failures in the answer contain the total for each reason. */
 const MAX_OF_A_REASON = 5;
 
-/** Returns the answer about a run in at most 2,500 tokens. */
+/** Returns the answer about a run, in at most 2,500 tokens unless it has a page of rows. */
 export function renderReport(run: ReportedRun): RenderedReport {
   const nextSteps = nextStepsOf(run);
   const notes = notesOf(run);

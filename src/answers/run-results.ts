@@ -38,7 +38,7 @@ export interface ReportedRun extends Pick<RunFacts, ReportedFacts> {
   readonly failures: readonly SummarizedFailure[];
   readonly results: readonly (ObjectResult & { readonly input?: unknown })[];
   /**
-   * Set for a page of results, which is never cut: the answer shows fewer groups of failures instead. `matching`: the
+   * Set for a page of results, which is never cut: the reasons of failures are shortened instead. `matching`: the
    * number of results on all pages. `hasInput`: whether the results have the input of their items.
    */
   readonly page?: { readonly cursor: string | undefined; readonly matching?: number; readonly hasInput?: boolean };
@@ -78,9 +78,9 @@ export interface ReportedRun extends Pick<RunFacts, ReportedFacts> {
   readonly notes?: readonly string[];
   /** Whether the server stopped before it had planned the run. The run then cannot be resumed. */
   readonly neverPlanned?: boolean | undefined;
-  /** Whether the run was undone, completely or in part. It then cannot be resumed. */
+  /** Whether an undo of the run has started, even if it restored nothing. The run then cannot be resumed. */
   readonly isUndone?: boolean;
-  /** Whether unknown results stay unknown, because a resumed run would send nothing. */
+  /** Whether unknown results stay unknown, because a resumed run would not send these events again. */
   readonly unknownIsFinal?: boolean;
 }
 
@@ -256,7 +256,7 @@ const LONGEST_TEXT = 300;
 const MAX_ENTRIES = 20;
 const DEEPEST = 6;
 
-/** Shortens long texts and lists in a value. Adds how long they are. */
+/** Shortens long texts, lists and objects in a value. Adds how long the texts and lists are. */
 export function shortened(value: unknown, depth = 0): unknown {
   if (typeof value === "string")
     return value.length > LONGEST_TEXT ? `${value.slice(0, LONGEST_TEXT)}… (${value.length} characters)` : value;

@@ -27,14 +27,14 @@ import {
 } from "./errors.ts";
 import type { Http, HttpAnswer } from "./http.ts";
 
-// The API documents do not define the form of most answers, so each function below accepts several forms. It returns
-// undefined if it cannot read the body.
+// The API documents do not define the form of most answers, so the functions that read records and results from a body
+// accept several forms. They return undefined if they cannot read the body.
 
 export function jsonIn(body: Buffer): unknown {
   return parseJson(body.toString("utf8"));
 }
 
-/** Longer texts of the service are cut after this many characters. A name has at most 36. */
+/** Longer names, times and error texts of the service are cut after this many characters. A name has at most 36. */
 const LONGEST_TEXT = 256;
 /** How many entries of a list or object in an error are kept. The documents show at most 20 (management-api 7.3). */
 const MAX_ENTRIES = 100;
@@ -58,7 +58,7 @@ function cutFields(fields: JsonObject, depth: number): Record<string, unknown> {
   return Object.fromEntries(some.map(([field, value]) => [cut(field), cutDetail(value, depth + 1)]));
 }
 
-/** Returns the list in a body: the body itself, or its field `items`, `results` or `data`. */
+/** Returns the list in a body: the body itself, or the list in its field `items`, `results` or `data`. */
 function listIn(body: unknown): readonly unknown[] | undefined {
   if (Array.isArray(body)) return body;
   if (!isJsonObject(body)) return undefined;
@@ -66,8 +66,8 @@ function listIn(body: unknown): readonly unknown[] | undefined {
 }
 
 /**
- * Returns the results of a bulk request in the order of its items (management-api 2.3). Undefined if the index of a
- * result is missing, repeated or too large.
+ * Returns the results of a bulk request in the order of its items (management-api 2.3). Undefined unless each of
+ * the `count` items has exactly one readable result.
  */
 export function bulkResults(body: unknown, count: number): readonly BulkResult[] | undefined {
   const results = listIn(body)?.map(bulkResultOf);
@@ -131,7 +131,7 @@ export function optionPageIn(body: unknown): OptionPage | undefined {
   return { items, ...(typeof total === "number" && { total }) };
 }
 
-/** Reads an option with its Context IDs. These are an array, or an object that `listIn` reads. */
+/** Reads an option with its Context IDs: a list that `listIn` reads, or none if `contextCount` is 0 or absent. */
 export function optionWithContextsIn(body: unknown): OptionWithContexts | undefined {
   const record = optionIn(body);
   if (record === undefined) return undefined;
@@ -201,7 +201,7 @@ const PROXY_CREDENTIALS = 407;
  */
 const TOO_LARGE = 413;
 
-/** Returns whether a proxy or firewall sent an answer. Errors of the API are JSON objects (management-api 2.2). */
+/** Returns whether an error has a body that is not of the API, whose errors are JSON objects (management-api 2.2). */
 function isForeign({ statusCode, body }: HttpAnswer, json: unknown): boolean {
   return statusCode !== TOO_LARGE && body.length > 0 && !isJsonObject(json);
 }

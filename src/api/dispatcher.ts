@@ -36,7 +36,7 @@ export interface Connections {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Opens a pool of reusable connections. It limits only the time to connect; its caller limits whole requests. */
+/** Opens a pool of reusable connections. It limits the time to connect; its caller limits that of whole requests. */
 export function connectionsTo(origin: string, way: Way): Connections {
   const { requestTimeoutMs, proxy, largestAnswer, connections = 0 } = way;
   const options = {

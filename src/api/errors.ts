@@ -43,9 +43,9 @@ export class NotSentError extends UnansweredError {
 }
 
 /**
- * Why a request was rejected. `business`: an error of management-api 7.2. `validation`: a 400 without a code.
- * `wrongRoute`: a 404 or 405 without a documented code. `foreign`: a 4xx of a proxy or firewall, whose body is not in
- * the form of the API. `other`: any other 4xx.
+ * Why a request was rejected. `business`: a 400 or 409 with a code, or a 404 or 405 with a documented one
+ * (management-api 7.2). `validation`: a 400 without a code. `wrongRoute`: a 404 or 405 without a documented code.
+ * `foreign`: a 4xx of a proxy or firewall, whose body is not in the form of the API. `other`: any other 4xx.
  */
 export type RejectionKind =
   | "business"
@@ -177,8 +177,8 @@ export function problemOf(error: ApiError): Readonly<Record<string, unknown>> {
 
 /**
  * Why a connection failed. For each cause, `answers/request-messages.ts` suggests a different next step. `name`: the
- * host name was not found. `tls`: a secure connection failed, but not because of the certificate. `notTheService`: a
- * proxy or firewall answered.
+ * host name was not found. `tls`: a secure connection failed for a reason that has no cause of its own here.
+ * `notTheService`: a proxy or firewall answered.
  */
 export type NetworkCause =
   | "name"
@@ -249,7 +249,7 @@ const PROXY_PROBLEMS = {
   refused: ["proxyRefused", "the proxy refused to connect to the service"],
 } as const satisfies Record<string, readonly [NetworkCause, string]>;
 
-/** The proxy was not reached or refused the connection. The request was not sent. */
+/** The proxy was not reached, or refused the connection or the request. The service did not get the request. */
 export class ProxyError extends Error {
   readonly failure: NetworkFailure;
   constructor(
@@ -275,15 +275,15 @@ export function networkFailure(cause: unknown): NetworkFailure {
   const known = Object.hasOwn(BY_CODE, code) ? BY_CODE[code] : undefined;
   if (known !== undefined) {
     const [network, words] = known;
-    return { network, reason: CERTIFICATES.has(network) ? `${words} (${code})` : words };
+    return { network, reason: WITH_CODE.has(network) ? `${words} (${code})` : words };
   }
   if (OTHER_TLS.test(code)) return { network: "tls", reason: `a secure connection could not be made (${code})` };
   if (code.startsWith("HPE_")) return { network: "notHttp", reason: `the answer is not HTTP (${code})` };
   return { reason: `the connection failed (${code})` };
 }
 
-/** For these causes, the reason contains the error code, so that people can search the web for it. */
-const CERTIFICATES: ReadonlySet<NetworkCause> = new Set(["untrusted", "wrongHost", "expired", "noTls"]);
+/** Of the causes in `BY_CODE`, those whose reason contains the error code, so that people can search the web for it. */
+const WITH_CODE: ReadonlySet<NetworkCause> = new Set(["untrusted", "wrongHost", "expired", "noTls"]);
 
 function codeOf(cause: unknown): string | undefined {
   if (typeof cause !== "object" || cause === null) return undefined;

@@ -20,7 +20,7 @@ export interface EventAnswer {
 export interface EventApi {
   /** Sends an event. `body` is JSON. `fence` may stop the event right before it is sent. */
   track(body: string, options?: RequestOptions & { readonly fence?: Fence }): Promise<EventAnswer>;
-  /** Opens a connection if none is idle, so that the next event need not wait. Throws a NotSentError. */
+  /** Opens a connection if none is idle, so that the next event need not wait. Throws a NotSentError if it fails. */
   connect?(): Promise<void>;
 }
 

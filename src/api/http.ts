@@ -45,11 +45,11 @@ export interface Http {
   readonly setBy?: string | undefined;
   /**
    * Sends one request, without retries or redirects. Throws a NotSentError if the request was not sent completely, and
-   * an AmbiguousError if it was sent but had no complete answer. If it was aborted before it was sent, throws the
-   * signal's reason.
+   * an AmbiguousError if it was sent but had no complete, readable answer. If it was aborted before it was sent, throws
+   * the signal's reason.
    */
   send(request: HttpRequest): Promise<HttpAnswer>;
-  /** Opens a connection if none is idle, so that the next request need not wait. Throws a NotSentError. */
+  /** Opens a connection if none is idle, so that the next request need not wait. Throws a NotSentError if it fails. */
   connect(operation: Purpose): Promise<void>;
   close(): Promise<void>;
 }
@@ -108,8 +108,8 @@ async function open(settings: HttpSettings): Promise<Connections> {
 
 /**
  * Sends a request. The service cannot apply an incomplete one. So if sending fails before the last bytes, the request
- * counts as not sent; after them, it may have been applied. The last part of a large body is sent only if the fence
- * allows it.
+ * counts as not sent; after them, it may have been applied. The last part of a large body, and a small request as a
+ * whole, are sent only if the fence allows it.
  */
 async function sendOnce(
   { sender, origin, prefix, headers: ofWay }: Connections,
@@ -220,8 +220,8 @@ function outgoing(
 
 /**
  * Yields a large body in two parts. The first part fills the write buffer of the socket. So undici asks for the last
- * part only after the operating system has taken the first one. With a fence, the last part then waits until the
- * service has received nearly all of the first one.
+ * part only after the operating system has taken the first one. With a fence, on Linux, the last part then waits until
+ * the other end has received nearly all of the first one.
  */
 async function* sliced(
   bytes: Uint8Array,
@@ -240,7 +240,7 @@ async function* sliced(
 }
 
 const LEAVING = "undici:client:sendHeaders";
-/** The pause between two checks of what the service has received, in milliseconds. On slow connections, it grows. */
+/** The pause between two checks of what the service has received, in milliseconds. It doubles up to `most`. */
 const LOOK_AGAIN_MS = { first: 1, most: 10 };
 /** Where Linux lists open connections, by IP version. Reading a file takes about a millisecond. */
 const TABLES: Readonly<Record<string, string>> = { IPv4: "/proc/self/net/tcp", IPv6: "/proc/self/net/tcp6" };

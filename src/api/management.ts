@@ -48,20 +48,20 @@ interface ListOptionsQuery extends GetOptionQuery {
 }
 
 /**
- * The management API. Each method sends one HTTP request, and every change is a bulk request. Throws an ApiError if the
- * request fails, or the signal's reason if it was aborted before it was sent.
+ * The management API. Each read or bulk request is one HTTP request (but see `withReadRetry`). Every change is a bulk
+ * request. Throws an ApiError if the request fails, or the signal's reason if it was aborted before it was sent.
  */
 export interface ManagementApi {
   /**
    * Sends one bulk request (management-api 2.3). Some routes need `targetingId`. `fence` may stop the request right
-   * before it is sent. Throws an AmbiguousError if an index is missing or repeated in the results.
+   * before it is sent. Throws an AmbiguousError if the results are not complete and readable.
    */
   bulk(
     operation: BulkOperation,
     items: BulkItems,
     options?: RequestOptions & { readonly targetingId?: string | undefined; readonly fence?: Fence },
   ): Promise<BulkAnswer>;
-  /** Opens a connection if none is idle, so that the next request need not wait. Throws a NotSentError. */
+  /** Opens a connection if none is idle, so that the next request need not wait. Throws a NotSentError if it fails. */
   connect?(operation: BulkOperation): Promise<void>;
   /** Returns this API for one tool call, with its own limit for simultaneous reads. Absent if reads are not limited. */
   forCall?(): ManagementApi;
@@ -127,7 +127,7 @@ function clockOf({ answer }: Called): { readonly serverTime?: number } {
 
 interface ReadRetry {
   readonly clock: Clock;
-  /** How long after the start of the first attempt further attempts may start, in milliseconds. */
+  /** How long after a read was requested further attempts may start, in milliseconds. */
   readonly budgetMs: number;
   /**
    * The time limit of the first attempt, in milliseconds. Each further attempt may take twice as long as the one
@@ -140,13 +140,14 @@ interface ReadRetry {
 
 const FIRST_WAIT_MS = 200;
 const LONGEST_WAIT_MS = 5000;
-/** The most attempts to reach a service. If all fail, the address is probably wrong. */
+/** After this many attempts, a service that cannot be reached is not tried again: its address is probably wrong. */
 const TRIES_TO_REACH = 4;
 const LONGEST_TRY_MS = 2 ** 31 - 1;
 
 /**
- * Retries reads after a 5xx, a time-out, a reset connection or a 429, with growing waits, for `budgetMs`. Does not
- * retry a read that was rejected. Throws the last error, or the signal's reason if aborted during a wait.
+ * Limits simultaneous reads (`AdaptiveConcurrency`). Retries reads that got a 429 or no usable answer, with growing
+ * waits, for `budgetMs`; if the service cannot be reached, only up to 4 attempts. Does not retry a read that was
+ * rejected. Throws the last error, or the signal's reason if aborted during a wait.
  */
 export function withReadRetry(api: ManagementApi, retry: ReadRetry): ManagementApi {
   const pace = new AdaptiveConcurrency(retry.width ?? READS_AT_A_TIME, retry.clock);
@@ -266,8 +267,8 @@ export class AdaptiveConcurrency {
 }
 
 /**
- * Returns a client that follows `Retry-After`: until that time, it sends no more requests of the same kind (read or
- * write), and throws a BusyError instead. `now` returns monotonic milliseconds.
+ * Returns a client that follows the `Retry-After` of a 429: until that time, it sends no more requests of the same kind
+ * (read or write), and throws a BusyError instead. `now` returns monotonic milliseconds.
  */
 export function keepingToLimits(http: Http, now: () => number): Http {
   const freeAt = { reads: Number.NEGATIVE_INFINITY, writes: Number.NEGATIVE_INFINITY };

@@ -67,7 +67,10 @@ function updateOne(work: Work, ref: Ref, batch: Batch, isPart: boolean): void {
   if (item !== undefined) batch.take(item);
 }
 
-/** Adds all changes of options that swap names in a cycle. Renames come last, and begin with a temporary name. */
+/**
+ * Adds changes of options that swap names in a cycle. Renames are added only if no other change of these options is
+ * left, and begin with a temporary name.
+ */
 function updateCycle(work: Work, cycle: readonly Ref[], batch: Batch, isPart: boolean): void {
   let isReady = true;
   for (const ref of cycle) {

@@ -38,7 +38,7 @@ export interface ServerProcess {
   readonly redactor: Redactor;
   readonly log: Log;
   readonly audit: Audit;
-  /** Starts what the first call needs, such as the sandbox. Resolves when it runs or has failed to start. */
+  /** Starts to remove old runs. Starts the sandbox if `startsSandbox`. Resolves when it runs or has failed to start. */
   readonly start: () => Promise<void>;
   /** Stops every run before its next request, so that a later process can continue it. */
   readonly stopRuns: () => Promise<void>;
@@ -63,7 +63,7 @@ export function connect(settings: Settings, shared: Shared): ServerProcess {
   const { redactor, log } = shared.logging ?? logOf(settings, shared);
   const { retention } = backend.runs;
   retention.onDoubt((doubt) => log.warn(doubt, {}));
-  // A live service has its own clock. A sandbox uses the clock of this machine, so comparing them would show nothing.
+  // A live service has its own clock. A sandbox usually uses that of this machine, so comparing would show nothing.
   const serviceTime = settings.environment.kind === "live" ? retention.noteService : undefined;
   const apis = watched(openApis(settings), { redact: redactor.bytes, log, request: observer?.request, serviceTime });
   const audit = auditInto(settings.store === undefined ? backend.audit : alsoLogged(backend.audit, log), {
@@ -303,7 +303,7 @@ interface Watch {
   readonly serviceTime?: ((time: number) => void) | undefined;
 }
 
-/** Wraps the connections: removes keys from answers, logs requests, and sends nothing while an API asks to wait. */
+/** Wraps the connections: removes keys from answers, logs requests, and sends no more to an API that asks to wait. */
 function watched(apis: Apis, { redact, log, request, serviceTime }: Watch): Apis {
   const seen = (
     http: Http | undefined,

@@ -38,7 +38,7 @@ interface Parts {
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-/** Creates the page on which a person decides: one browser tab for all runs, opened once even if it loads slowly. */
+/** Creates the page on which a person decides: one browser tab for all runs. It is not opened twice while it loads. */
 export function decisionPage({ page, serve, environment }: Parts): DecisionPage {
   const serving = once(serve);
   const shownRuns = new Set<string>();

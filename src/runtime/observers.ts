@@ -15,7 +15,7 @@ export async function observers(wantsFigures: boolean) {
   const figures = instrument?.(VERSION, () => performance.now());
   const { traces, problem } = hasTracingSdk() ? await tracesOf() : {};
   return {
-    /** Observes requests. Undefined if nothing is to be observed, which saves time. */
+    /** Observes calls, runs and requests. Undefined if nothing is to be observed, which saves time. */
     observer: combineObservers(traces, figures?.observer),
     over: figures?.over ?? ((backend: Backend) => backend),
     text: figures?.text,

@@ -21,7 +21,10 @@ export async function backendOf(settings: Settings): Promise<Backend> {
   return withShares(postgresBackend({ ...store, clock: systemClock, keep: kept }), share);
 }
 
-/** Returns whether the configured store can be used. Logs weaknesses of the store, or why it cannot be used. */
+/**
+ * Returns whether the configured store can be used. With `migrates`, first updates its tables. Logs weaknesses of the
+ * store. Writes to standard error why it cannot be used.
+ */
 export async function isStoreReady(
   { store, sealKey }: Pick<Settings, "store" | "sealKey">,
   { migrates, log }: { readonly migrates: boolean; readonly log: Pick<Log, "warn"> },

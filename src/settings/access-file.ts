@@ -39,7 +39,7 @@ export interface Access {
   readonly projects: ReadonlyMap<string, ProjectKeys>;
   readonly tokens: readonly AccessToken[];
   readonly requireOtherApprover?: boolean;
-  /** Set if the file was changed and can no longer be read. The server then refuses all callers. */
+  /** Set if the file was changed and is now unreadable or invalid. The server then refuses all callers. */
   readonly isUnreadable?: boolean;
 }
 
@@ -47,7 +47,7 @@ export function callsTools({ approves, tools }: Pick<AccessToken, "approves" | "
   return tools ?? !approves;
 }
 
-/** Reads the access file. Throws a SettingsError, which contains no secrets. */
+/** Reads the access file. If that fails, throws a SettingsError, which contains no secrets. */
 export function readAccess(file: string | undefined): Access {
   if (file === undefined) return { projects: new Map(), tokens: [] };
   const what = `the file ${file} (${SETTINGS.accessFile.variable})`;

@@ -32,7 +32,7 @@ export interface LiveEnvironment {
 /**
  * What happens if only the address or only the key of an API is set. `refused`: the server does not start. `reported`:
  * the server starts, and each call of that API reports it, because hosts do not show why a server did not start.
- * `callersBringKeys`: an address is enough, because callers send keys with their requests.
+ * `callersBringKeys`: an address is enough, because callers send keys or the access file has them. A key is not enough.
  */
 export type HalfPairs = "refused" | "reported" | "callersBringKeys";
 
@@ -65,7 +65,7 @@ export function readAddresses(read: Read) {
 
 const SANDBOX_KEYS = { management: "sandbox-key", events: "sandbox-app-key" } as const;
 
-/** Returns the environment of the settings. Throws a SettingsError if a pair of address and key is incomplete. */
+/** Returns the environment of the settings. Throws a SettingsError as `HalfPairs` says, or if live mode has no API. */
 export function resolveEnvironment(
   settings: EnvironmentSettings,
   halfPairs: HalfPairs = "refused",
@@ -125,7 +125,7 @@ function sandboxOf(settings: EnvironmentSettings, isForWantOfSettings: boolean):
     kind: "sandbox",
     ...(sandboxUrl !== undefined && { url: sandboxUrl }),
     port: settings.sandboxPort,
-    // Without any settings, a person is probably trying out the server, so the sandbox starts with sample data.
+    // Without settings of an API, a person is probably trying out the server, so the sandbox starts with sample data.
     seed: settings.sandboxSeed ?? (isForWantOfSettings ? "sample" : "none"),
     managementKey: (near ? settings.targetingApiKey : undefined) ?? SANDBOX_KEYS.management,
     eventKey: (near ? settings.eventAppKey : undefined) ?? SANDBOX_KEYS.events,

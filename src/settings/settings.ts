@@ -14,16 +14,16 @@ import { KEYS_AND_ADDRESSES, OWN_PREFIX, type Read, type Setting, SettingsError 
 
 export interface SettingsInput extends Platform {
   readonly flags: ReadonlyMap<string, string>;
-  /** Set if the server serves HTTP. With callers' own keys or an access file, an API then needs only an address. */
+  /** Set for HTTP servers and workers. With callers' own keys or an access file, an API then needs only an address. */
   readonly overHttp?: true;
-  /** Set if the server serves stdio. It then starts even with bad or missing keys and addresses: calls report that. */
+  /** Set for stdio and its commands. A bad key or address, or half a pair, is no error: calls needing it report it. */
   readonly overStdio?: true;
 }
 
 /** All settings. Times are in milliseconds. */
 export type Settings = ReturnType<typeof readSettings>;
 
-/** Reads each setting: its flag, else the environment, else the default. Throws a SettingsError if one is invalid. */
+/** Reads each setting: flag, else environment, else default. Throws a SettingsError if invalid (see `overStdio`). */
 export function readSettings(input: SettingsInput) {
   const sources = new Map<string, Source>();
   const unusable = new Map<string, string>();
@@ -133,7 +133,7 @@ function projectId(environment: Environment, name: string | undefined): string {
   return hash("sha256", name ?? identityOf(environment)).slice(0, 16);
 }
 
-/** Returns what identifies a project without a name: address and key. Each key is of one project (management-api 5). */
+/** Returns what identifies a project without a name: address and key, as each key is of one project; or the sandbox. */
 function identityOf(environment: Environment): string {
   if (environment.kind === "sandbox") return `sandbox\n${environment.url ?? ""}`;
   const endpoint = environment.management ?? environment.events;
@@ -267,7 +267,7 @@ export function settingText(
   return fromEnvironment === undefined ? undefined : { text: fromEnvironment, source: "environment" as const };
 }
 
-/** Returns the trimmed text. Undefined if empty or `${user_config.name}`, which some hosts pass for no value. */
+/** Returns the trimmed text. Undefined if empty or a placeholder (`${user_config.name}`), which hosts pass if unset. */
 function meaningful(given: string | undefined): string | undefined {
   const trimmed = given?.trim();
   return trimmed === undefined || trimmed === "" || /^\$\{[^}]*\}$/.test(trimmed) ? undefined : trimmed;

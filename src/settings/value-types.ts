@@ -28,7 +28,7 @@ export const address: Form<string> = {
 
 /** The issuer of tokens, exactly as the tokens have it. Plain HTTP is allowed only on this machine. */
 export const issuer: Form<string> = {
-  words: "an https:// address (http:// on this machine only) without a query or fragment",
+  words: "an https:// address (http:// on this machine only) without a user name, query or fragment",
   read(given) {
     // Callers' names are issuer, space, subject. With a space in the issuer, two callers could have the same name.
     if (address.read(given) === undefined || /\s/.test(given)) return undefined;
@@ -64,7 +64,7 @@ export const proxyAddress: Form<string> = {
   },
 };
 
-/** If a setting of these forms is invalid, a server over stdio starts nevertheless, and calls report it. */
+/** If a setting of these forms is invalid, a server over stdio starts nevertheless. Calls that need it report it. */
 export const KEYS_AND_ADDRESSES: ReadonlySet<Form<unknown>> = new Set([
   ...[headerKey, sealKey, address, issuer, secureAddress, databaseAddress, proxyAddress],
 ]);
@@ -138,11 +138,11 @@ export const folders: Form<readonly string[]> = {
 /** A setting of this program. Its flag, documentation and manifests are generated from this object. */
 export interface Setting<Value, Fallback = Value | undefined> {
   readonly variable: string;
-  /** The flag without its dashes. Absent for keys, and for variables that other programs also use. */
+  /** The flag without its dashes. Absent for secrets, and for variables that other programs also use. */
   readonly flag?: string;
   /** Whether the variable is also read in lower case (`https_proxy`), as other programs do. */
   readonly anyCase?: true;
-  /** Whether the value is secret: it is never shown, and is removed from all output. */
+  /** Whether the value is secret: it is never shown. It (of an address, its password) is removed from all output. */
   readonly secret: boolean;
   readonly form: Form<Value>;
   readonly fallback: Fallback;
@@ -178,7 +178,7 @@ export function optional<Value>(
   return setting(variable, form, undefined, meaning, otherwise);
 }
 
-/** Defines a setting for a key. It has no flag, because other users of a machine can see command lines. */
+/** Defines a setting for a key or other secret. It has no flag, as other users of a machine can see command lines. */
 export function key(
   variable: string,
   meaning: string,
@@ -198,7 +198,7 @@ export function shared(
   return { variable, anyCase: true, secret, form, fallback: undefined, otherwise: "none", meaning };
 }
 
-/** Thrown if a setting is missing or invalid. The message names the variable, and its flag if it has one. */
+/** Thrown if a setting, flag, argument or file cannot be used. `variable`: the setting to change, if there is one. */
 export class SettingsError extends Error {
   readonly variable: string | undefined;
   constructor(message: string, variable?: string) {

@@ -22,11 +22,11 @@ export type Fields = Readonly<Record<string, unknown>>;
 export interface ServerList {
   /** Returns the fields of this server's entry. Undefined if the file has no such entry. */
   readonly entryIn: (content: string) => Fields | undefined;
-  /** Returns the fields of the new entry. They include fields of the old entry that the new one does not set. */
+  /** Returns the fields of the new entry. Keeps old fields that it does not set, except those of a remote server. */
   readonly fieldsOf: (entry: Entry, old: Fields | undefined) => Fields;
-  /** Writes the fields of this server's entry. Does not change anything else in the file. */
+  /** Returns the file's text with these fields in this server's entry, and with questions for its keys (`inputs`). */
   readonly withFields: (content: string, fields: Fields) => string;
-  /** Removes this server's entry. Does not change anything else in the file. */
+  /** Returns the file's text without this server's entry and the questions that only this entry uses. */
   readonly without: (content: string) => string;
 }
 
@@ -90,7 +90,7 @@ async function isOfRegistry(manifest: string): Promise<boolean> {
     const asked = tableOf(dependencies)?.[packageJson.name];
     return typeof asked === "string" && !/[:/\\]/.test(asked);
   } catch {
-    // If the manifest cannot be read, the host starts the main file by its path, which always works.
+    // If the manifest cannot be read, the host starts the main file by its path, which needs no registry.
     return false;
   }
 }
@@ -126,7 +126,7 @@ export function textOf(bytes: Buffer): string {
   }
 }
 
-/** Throws an UnsafeChange if a file is read-only. Replacing it would work, as only the folder must be writable. */
+/** Throws if a file is read-only for this user. Replacing it would work, as only the folder must be writable. */
 export async function checkWritable(file: string): Promise<void> {
   const found = await unlessMissing(stat(file));
   if (found === undefined) return;

@@ -79,10 +79,10 @@ export function keysHeld(fields: Fields): readonly string[] {
   });
 }
 
-/** Replaces a key that only the host knows, to check the other settings. Long enough for every kind of key. */
+/** Replaces a key that only the host knows, to check the other settings. Long enough for keys, but not an address. */
 const SOME_KEY = "A".repeat(44);
 
-/** Throws a SettingsError if the server would not start with these fields. */
+/** Throws a SettingsError if the server would not start with these fields, or calls would report one as invalid. */
 export function checkAsServer(fields: Fields, { references }: Entry, input: SettingsInput): void {
   const keys = givenKeys(input);
   const secrets = SETTING_LIST.filter(({ secret }) => secret).map(({ variable }) => variable);
@@ -98,7 +98,7 @@ export function checkAsServer(fields: Fields, { references }: Entry, input: Sett
   routesOf(settingsFrom({ ...input, flags: new Map(), environment }));
 }
 
-/** Returns a `doctor` command with the program and settings with which the host starts the server. */
+/** Returns a `doctor` command with the program and settings (except keys) with which the host starts the server. */
 export function doctorLine({ command, args }: Entry, fields: Fields, platform: NodeJS.Platform): string {
   const env = tableOf(fields.env) ?? {};
   const flags = SETTING_LIST.flatMap(({ variable, flag, secret }) => {

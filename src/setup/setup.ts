@@ -44,9 +44,9 @@ const INTERRUPTED_CODE = 130;
 
 interface Person {
   readonly say: (text: string) => void;
-  /** Asks the person a question. Undefined if there is no terminal. */
+  /** Asks the person a question. Undefined if there is no terminal, or with `--yes`. */
   readonly ask: ((question: string) => Promise<boolean>) | undefined;
-  /** Whether the person agrees to all questions in advance (`--yes`). Questions about keys are asked nevertheless. */
+  /** Whether the person agrees in advance (`--yes`). Keys are written only if `ask` is there and the person agrees. */
   readonly agreed: boolean;
   readonly launch: Launch;
 }
@@ -74,8 +74,8 @@ export async function runSetup(line: CommandLine): Promise<number> {
 
 /**
  * Shows how the configuration of a host would change, and changes it if the person agrees. Exit code 1: the person did
- * not agree. Throws a SettingsError if the host is unknown, if its file cannot be changed, or if the server would not
- * start with the settings.
+ * not agree. Throws a SettingsError if the host is unknown, if its file cannot be changed, or if the settings are
+ * invalid.
  */
 export async function setUp(word: string | undefined, input: SettingsInput, person: Person): Promise<number> {
   const host = await hostOf(word, input);
