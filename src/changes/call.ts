@@ -82,7 +82,9 @@ export const ARGUMENTS = {
     onlyEmpty: z
       .boolean()
       .optional()
-      .describe("Skip those with Context IDs or sub-options; without ids and names, delete all empty options"),
+      .describe(
+        "Skip those with Context IDs or remaining sub-options; without ids and names, delete all empty options",
+      ),
   }),
 };
 
@@ -173,6 +175,6 @@ type ChangedContexts = Inputs["update_contexts"]["items"][number];
 export interface UpdateContextsItem extends ChangedContexts {
   /** The name in a row that also has an `_id`. If the option with this ID has another name, the row fails. */
   readonly calledName?: string | undefined;
-  /** How the cells of a row were split into Context IDs. Undefined if the item is not from a file. */
+  /** How the cells of a row were split into Context IDs. Undefined if no cell was split. */
   readonly split?: SplitCells | undefined;
 }

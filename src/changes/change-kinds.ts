@@ -32,9 +32,9 @@ interface Targets {
   readonly options: readonly string[];
 }
 
-/** What differs between the writing tools. `bytes`: the content of the file in the call; undefined without a file. */
+/** What differs between the writing tools. `bytes`: the content of the file in the call. Not read without a file. */
 interface ChangeKind<Input> {
-  /** Plans a call, for which it reads from the service. Throws an ApiError if a read fails. */
+  /** Plans a call, and reads from the service if needed. Throws the ApiError of a failed read, or a FileError. */
   plan(input: Input, context: PlanningContext): Promise<Plan> | Plan;
   /**
    * Returns the targetings and options that the plan will report, as far as the input shows them. Called before
@@ -43,7 +43,7 @@ interface ChangeKind<Input> {
   objects(input: Input, bytes: ByteSource | undefined): Promise<ObjectList> | ObjectList;
   targets?(input: Input, bytes: ByteSource | undefined): Promise<Targets> | Targets | undefined;
   deletions?(input: Input): number;
-  /** Returns whether the plan may remove Context IDs, which can need approval. Called before planning. */
+  /** Returns whether the plan may remove something, as far as the input shows it. For deletions: see `deletions`. */
   mayTakeAway?(input: Input): boolean;
   rejects?(bytes: ByteSource, file: InputFile, rejected: Rejected): AsyncIterable<string>;
   /** Returns what the call does with an option whose name already exists. Default: `fail`. */
@@ -268,7 +268,7 @@ function contentOf(bytes: ByteSource | undefined): ByteSource {
 
 /** How long after its request an approval can be given, in milliseconds. */
 export const CONFIRMATION_MS = 600_000;
-/** The maximum number of Context IDs that `update_contexts` removes without approval. */
+/** The maximum number of Context IDs that a run removes without approval, if it leaves no option without any. */
 const MAX_UNCONFIRMED_REMOVALS = 100;
 
 export function needsConfirmation({ losses }: Pick<Plan, "losses">): boolean {
@@ -289,7 +289,7 @@ export function lossDigest(losses: readonly Loss[]): string {
   return createHash("sha256").update(JSON.stringify(sorted)).digest("base64url");
 }
 
-/** Returns how many steps that remove something are still open, including those with an unknown result. */
+/** Returns how many steps that may remove something have an object that is pending, not applied or unknown. */
 export function countOpenRemovals(state: Pick<RunState, "steps" | "standing">): number {
   let left = 0;
   for (const step of state.steps.parts()) {
@@ -310,7 +310,7 @@ function takesAway(step: Step): boolean {
 
 type Left = { readonly header: RunHeader<WriteCall>; readonly state: Pick<RunState, "planned" | "updatedAt"> };
 
-/** Returns whether an identical call may resume a run. False for deletions, and for removals without a plan. */
+/** Returns whether an identical call may resume a run. Not if it deletes, or may remove something and has no plan. */
 export function mayGoOn({ header, state }: Left): boolean {
   const { deletes, mayTakeAway } = changeOf(header.call);
   return !deletes && (state.planned || !mayTakeAway);
@@ -352,8 +352,8 @@ export function unfinishedPlanState({ tool, input }: WriteCall): RunState {
 }
 
 /**
- * Returns how a run ends when its planning fails. After a FileError, or if the service rejected a request, it ends for
- * good. After any other ApiError, it is interrupted, so that it can be resumed. Undefined for all other errors.
+ * Returns how a run ends when its planning fails. After a FileError, or if the service rejected a request, the cause is
+ * `ended`. After any other ApiError, it is `interrupted`. Undefined for all other errors.
  */
 export function endingOf(thrown: unknown, code: OwnCode = "NOT_PLANNED"): Ending | undefined {
   if (thrown instanceof FileError) {
@@ -365,7 +365,7 @@ export function endingOf(thrown: unknown, code: OwnCode = "NOT_PLANNED"): Ending
   return { cause, reason: ownReason(code, problemOf(thrown)) };
 }
 
-/** Returns whether a run ended before it started, because it was not approved or because its planning failed. */
+/** Returns whether a run ended before it started: it was cancelled or not approved, or a plan to store was not made. */
 export function isWithdrawn({ stopped, facts, planned }: RunState): boolean {
   const isPlanAlone = stopped !== undefined && stopped.cause !== "interrupted" && facts.tool !== undefined && !planned;
   return isPlanAlone || UNCONFIRMED.has(stopped?.reason?.code ?? "");
@@ -409,7 +409,7 @@ export interface LeftoverName {
   readonly isSure: boolean;
 }
 
-/** Returns the objects that have a temporary name now. An ended run must be resumed to give them their final names. */
+/** Returns the objects that have, or may have, a temporary name. Resuming an ended run sets their final names. */
 export function leftoverNames(state: RunState): readonly LeftoverName[] {
   return state.preparingSteps().flatMap(({ step, isSure }) => {
     const _id = targetOf(step);
@@ -421,7 +421,7 @@ export function leftoverNames(state: RunState): readonly LeftoverName[] {
   });
 }
 
-/** Returns what the previous run of an identical call created for this object. Undefined if it created nothing. */
+/** Returns the ID of an object in the previous run of an identical call. Undefined if it did not succeed there. */
 export function madeBefore(
   before: RunState | undefined,
   objects: RunState["objects"],
@@ -431,7 +431,7 @@ export function madeBefore(
   return isSame && before?.didOf(object) !== undefined ? { _id: before.idOf(object) } : undefined;
 }
 
-/** Marks the objects of a deletion as `alreadyDone` if the previous run of an identical call deleted them. */
+/** Marks missing objects of a deletion as `alreadyDone` if the last run of an identical call may have deleted them. */
 export function settleDeletedBefore(plan: Plan, call: WriteCall, before: RunState | undefined): void {
   if (before === undefined || !changeOf(call).deletes) return;
   for (const [at, { object, outcome, reason }] of plan.settlements.entries()) {

@@ -64,7 +64,7 @@ export function isChangeRun(run: Run): run is ChangeRun {
   return run.kind === CHANGE_FORM.name;
 }
 
-/** Returns whether a run changes targetings or options. The header of the run is enough to tell. */
+/** Returns whether a run changes targetings or options. The state of the run is not needed. */
 export function isChangeKind(run: ExecutableRun): run is Pick<ChangeRun, "kind" | "header"> {
   return run.kind === CHANGE_FORM.name;
 }
@@ -79,9 +79,9 @@ export const CHANGE_FORM: RunForm<WriteCall, JournalEntry> = {
   line: journalLine,
 };
 
-/** How long `takenOver` waits at most for the write lock, in milliseconds. */
+/** How long `takenOver` waits at most, both for the write lock and for the previous process, in milliseconds. */
 const TURN_MS = 10_000;
-/** How many plan entries are collected in memory before they are written to disk. */
+/** How many plan entries, without blocks of rows, are collected in memory before they are written to disk. */
 const ENTRIES_PER_FLUSH = 64;
 
 export type NewApproval = Pick<RunFacts, "asked" | "decided">;
@@ -91,7 +91,7 @@ type ChangeRunKind = RunKind<WriteCall, JournalEntry, RunState, Plan | Planning,
 interface OtherRuns {
   /** Ends the run that the call undoes, if any, so that it cannot be resumed. */
   end(header: { readonly runId: string; readonly call: WriteCall }, plan: Pick<Plan, "steps">): Promise<void>;
-  /** Returns a function that finds out what the undone run's unanswered requests did, if the call undoes a run. */
+  /** If the call undoes a run, returns a function that finds out what that run did, including unanswered requests. */
   resolve(call: WriteCall, signal: AbortSignal): (() => Promise<ResolvedRun>) | undefined;
   stateOf(runId: string): Promise<RunState | undefined>;
 }
@@ -212,7 +212,10 @@ async function stateFrom(entries: AsyncIterable<JournalEntry>): Promise<RunState
   return state;
 }
 
-/** Starts a run. If planning fails or is stopped, records the objects and the reason, and returns "stopped". */
+/**
+ * Starts or resumes a run. If planning is stopped, or fails with an ApiError or a FileError, records the objects and
+ * the reason, and returns "stopped".
+ */
 async function begun(
   run: DrivenChange,
   begin: () => Promise<Requests | undefined>,
@@ -235,8 +238,8 @@ async function begun(
 }
 
 /**
- * Writes a plan to the journal. The previous values are stored before the last entry, `planned`, because requests may
- * be sent after that entry.
+ * Writes a plan to the journal, and ends the run that it undoes. The previous values are stored before the last entry,
+ * `planned`, because requests may be sent after that entry. Returns the requests if they can be sent in any order.
  */
 async function recordPlan(
   run: DrivenChange,
@@ -367,7 +370,7 @@ async function* removedLines(
       const within = one.kind === "targeting" ? { targeting: one._id } : {};
       for await (const read of withContexts(api, options, { signal })) {
         const { option, contexts } = read;
-        // Recorded here, in the order of the service, because an undo creates the options again in this order.
+        // Recorded here, because an undo creates the options of a deleted targeting again in this order.
         former.record({ ...option, ...within });
         former.option({ _id: option._id, held: [...contexts] });
         yield `${JSON.stringify(savedOption(read, read.contexts))}\n`;
@@ -424,7 +427,7 @@ interface FinishingWorld {
   readonly memory: TargetingMemory;
 }
 
-/** Stores the failed rows of an ended run, remembers names of targetings, and updates the base of an applied file. */
+/** Stores the failed rows of an ended run. Updates the known names of targetings, and the base of an applied file. */
 async function finishChange(
   { header: { call }, state, part, keep }: RunAccess<WriteCall, RunState>,
   { words, memory, api, retryBudgetMs }: FinishingWorld,

@@ -45,7 +45,7 @@ export class RunState {
   planned = false;
   stopped: { readonly cause: StopCause; readonly reason?: Reason } | undefined;
   updatedAt = 0;
-  /** When the run ended, if it was undone later. Otherwise `updatedAt` says when it ended. */
+  /** When the run first ended, if it was undone or cancelled later. Otherwise `updatedAt` says when it ended. */
   endedAt: number | undefined;
   facts: RunFacts = {};
   resumed: { readonly counts: Counts } | undefined;
@@ -53,7 +53,7 @@ export class RunState {
 
   #work: RunWork;
   readonly #rows = new RowWriter();
-  /** How many steps were applied. A refused step is tried again when this number has increased. */
+  /** How many steps were applied. A deferred step is sent again if this number has increased since it was sent. */
   #progress = 0;
   /** By object: the expected and the actual number of Context IDs. Only objects for which these differ. */
   readonly #unexpectedCounts = new Map<number, UnexpectedCount>();
@@ -80,7 +80,7 @@ export class RunState {
   }
 
   apply(entry: JournalEntry): void {
-    // The run had already ended. Another run, which undoes it, has added this second entry `stop`.
+    // The run had already ended. It was undone or cancelled later, which has added this second entry `stop`.
     if (entry.t === "stop" && this.stopped !== undefined) this.endedAt ??= this.updatedAt;
     if (entry.t === "resume") this.endedAt = undefined;
     this.#change(entry);
@@ -146,7 +146,7 @@ export class RunState {
     }
   }
 
-  /** Returns the steps of a request without an answer when the process stopped. They may have been applied. */
+  /** Returns the steps of the last request if it has no answer (yet). They may have been applied. */
   lostInFlight(): readonly number[] {
     return this.#inFlight?.steps ?? [];
   }
@@ -160,8 +160,8 @@ export class RunState {
   /**
    * Returns whether an option existed before the run's first request, and so was not created by the run. This is judged
    * by the list of options that was read before that request. Of a long list, only the newest options are known.
-   * "likelyBefore": the option has an older ULID than these. A new option can have an older ULID only if the service's
-   * clock was set back. Undefined if no list was read.
+   * "likelyBefore": the option has an older ULID than these. A new option can have an older ULID only if a clock of the
+   * service is slow or was set back. Undefined if no list was read.
    */
   orderByList(step: Step, id: string): "before" | "likelyBefore" | "after" | undefined {
     const list = bindingOf(step, "parent") === undefined ? "targeting" : "parent";
@@ -225,7 +225,7 @@ export class RunState {
     for (const id of standings.ofObject(object)) {
       const part = this.steps.partAt(id);
       if (part === undefined || !standings.isApplied(id)) continue;
-      // If the object was already gone when the deletion was sent again, an earlier attempt has deleted it.
+      // If the object was already gone when the deletion was sent again, an earlier attempt has probably deleted it.
       if (isDeletion(part)) return "deleted";
       if (!this.isDone(id)) continue;
       if (isCreate(part)) return "created";
@@ -285,7 +285,7 @@ export class RunState {
     return this.#work.standings.at(step) === "done";
   }
 
-  /** Returns whether a step was applied, or the object of a deletion was gone when the deletion was sent again. */
+  /** Returns whether a step was applied, or the object of a repeated deletion or a reversal was already gone. */
   isApplied(step: number): boolean {
     return this.#work.standings.isApplied(step);
   }
@@ -320,7 +320,7 @@ export class RunState {
     return ready;
   }
 
-  /** Returns the refused steps that wait for others. `changedSince`: another step was applied since the refusal. */
+  /** Returns the refused steps that wait. `changedSince`: another step was applied since the refused one was sent. */
   deferredSteps(): readonly { readonly step: Step; readonly reason: Reason; readonly changedSince: boolean }[] {
     return this.#work.standings.deferred().flatMap(({ id, reason, progress }) => {
       const step = this.steps.at(id);
@@ -442,7 +442,7 @@ export class RunState {
   /** Marks steps as in doubt that may have been sent without the write lock, although their outcomes seemed known. */
   #doubt(steps: readonly number[], at: number): void {
     const { outcomes, standings } = this.#work;
-    const reason = ownReason("NO_ANSWER", { reason: "the request was sent when another process was already writing" });
+    const reason = ownReason("NO_ANSWER", { reason: "the request was sent late, when another process could write" });
     for (const step of steps) {
       standings.suspect(step, { at });
       if (standings.isOpen(step)) continue;

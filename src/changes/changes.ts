@@ -95,7 +95,7 @@ export class Changes {
 
   /**
    * Predicts which objects of a dry run would fail. A name that is taken only because an identical call has created the
-   * object is no conflict.
+   * object is no conflict. In `plan`, marks what an identical call has deleted as done.
    */
   async preflight(
     plan: Plan,
@@ -114,7 +114,7 @@ export class Changes {
 
   /**
    * Stores a run without starting it. If a run of an identical call already waits for approval, stores nothing and
-   * returns the header of that run.
+   * returns the header of that run. A dry run is always stored.
    */
   async keep(call: WriteCall, caller: string, bytes?: ByteSource, marks?: RunMarks): Promise<ChangeHeader> {
     const repeats = await this.lastRun(call, caller);
@@ -169,7 +169,7 @@ export class Changes {
     return this.runs.drivenLike(this.runs.fingerprint(call, unfinished.caller));
   }
 
-  /** Stores a run and plans it in the background. Until it is planned, its only object is the targeting. */
+  /** Plans a new run, or `earlier`, in the background. Until it is planned, its only object is the targeting. */
   async planLater(
     unfinished: UnfinishedPlan,
     { plan: making, stop }: Planning<FinishedPlan>,
@@ -202,7 +202,7 @@ export class Changes {
     return header;
   }
 
-  /** Stores the plan of a run that is not started. Returns false if the run was started or ended meanwhile. */
+  /** Stores a plan without its steps for a run that is not started. False if the run was started or ended meanwhile. */
   propose(header: ChangeHeader, plan: Plan): Promise<boolean> {
     const { runId, call } = header;
     if (call.tool === "apply_plan") {
@@ -235,7 +235,8 @@ export class Changes {
   /**
    * Plans a stored run in the background and starts it with `begin`. If `begin` returns undefined, `ask` requests
    * approval; without `ask`, the plan is only stored. While the plan is being made, the state of the run is
-   * `meanwhile`. Default: a state that lists the whole input as pending.
+   * `meanwhile`. Default: a state that lists the whole input as pending. If the run is already planned or executed
+   * elsewhere, stops `planning` and returns that run.
    */
   async prepare(
     header: ChangeHeader,
@@ -275,7 +276,7 @@ export class Changes {
         const record = await this.#context.store.record(runId);
         return record === undefined || isUnstarted(record.status) ? undefined : this.runs.lookAt(runId);
       },
-      // If the end cannot be stored, the run stays "not started": it can be cancelled again, and is removed after a day.
+      // If the end cannot be stored, the run stays unstarted: it can be cancelled again, and is removed after a day.
       giveUp: (thrown) => this.#giveUp(header, thrown, isForKeeping).catch(() => undefined),
       withdraw: () => this.runs.withdraw(runId).catch(() => undefined),
       // A started run releases its lease itself. A lease that cannot be released expires.
@@ -308,8 +309,8 @@ export class Changes {
 
   /**
    * Makes identical calls that arrive at the same time share one run, even in different processes. Returns the run of
-   * such a call, otherwise what `make` returns. `make` gets a function that returns the run to start: a waiting run of
-   * an identical call, or a new run.
+   * such a call, which it resumes if it was interrupted. Otherwise returns what `make` returns. `make` gets a function
+   * that returns the run to start: a waiting run of an identical call, or a new run.
    */
   once<T>(
     { call, caller, arrivedAt, bytes, requested }: ArrivedWrite,
@@ -362,8 +363,8 @@ export class Changes {
   }
 
   /**
-   * Returns a function that finds out what the undone run's unanswered requests did. If such a request may still be in
-   * progress, the function waits and reads again.
+   * Returns a function that finds out what the undone run did, including its unanswered requests. If such a request may
+   * still be in progress, the function waits and reads again. Undefined if the call undoes no run.
    */
   #resolveUndone(call: WriteCall, signal: AbortSignal): (() => Promise<ResolvedRun>) | undefined {
     const undoes = undoneBy(call);
@@ -395,7 +396,7 @@ export class Changes {
     };
   }
 
-  /** Ends a run whose planning failed. With `isOver`, it cannot be resumed; otherwise the error decides that. */
+  /** Ends a run whose planning failed. With `isOver`, it cannot be resumed. Otherwise the error decides how it ends. */
   async #giveUp({ runId }: ChangeHeader, thrown: unknown, isOver: boolean): Promise<ChangeRun | undefined> {
     const error = messageOf(thrown);
     const reason = ownReason("STOPPED_BY_ERROR", { error });
@@ -406,7 +407,7 @@ export class Changes {
     return undefinedIfUnreadable(this.runs.lookAt(runId));
   }
 
-  /** Remembers what a run would remove, for as long as its confirmation token is valid. */
+  /** Remembers what a run would remove, at least for as long as its confirmation token is valid. */
   remember(runId: string, losses: readonly Loss[]): void {
     const at = this.#context.clock.now();
     for (const [id, asked] of this.#asked) if (at - asked.at > CONFIRMATION_MS) this.#asked.delete(id);

@@ -89,7 +89,7 @@ export async function effectsOfRun(state: RunState, former: Pieces, resolved?: R
 
 /**
  * Returns what a damaged run may have removed, judged by the parts that it stored before it sent anything. Undefined if
- * the previous values (`former`) are incomplete.
+ * a line of the previous values (`former`) is not valid.
  */
 export async function possibleRemovals(
   former: Pieces,
@@ -159,7 +159,7 @@ function appliedSteps(state: RunState, also: ReadonlySet<number>): readonly numb
 
 class Tracks {
   readonly #former: Former;
-  /** The ID of the only targeting that the run changes. Undefined if it changes several. */
+  /** The ID of the only targeting that the run changes. Undefined if it changes several, or if that is unknown. */
   readonly #within: string | undefined;
   readonly #options = new Map<string, Track>();
   readonly #withoutId: CreatedWithoutId[] = [];
@@ -302,7 +302,7 @@ class Tracks {
     return created?.contexts ?? (former?.kind === "option" ? former.held : undefined);
   }
 
-  /** Applies a deletion. Remaining sub-options of a deleted group move to the top level (management-api 7.4). */
+  /** Applies a deletion. Remaining sub-options of a deleted group move to the top level. */
   #delete(_id: string): void {
     const deleted = this.#track(_id);
     deleted.isDeleted = true;

@@ -9,7 +9,7 @@ import type { Plan, Planning } from "./plan/plan.ts";
 
 interface Then {
   readonly meanwhile: RunState;
-  /** Starts a planned run. Returns undefined if the run needs approval first. */
+  /** Starts a planned run. Returns undefined if the plan is only stored, for example until it is approved. */
   readonly begin: (plan: Plan) => Promise<ChangeRun | undefined>;
   /** Stores a plan that must not be started yet. Returns the new status of the run. */
   readonly propose: (plan: Plan) => Promise<"needs_confirmation" | "planned">;
@@ -19,7 +19,7 @@ interface Then {
   readonly over: () => Promise<void>;
 }
 
-/** Returns a run that is planned in the background. After planning, the run starts, waits for approval, or ends. */
+/** Returns a run that is planned in the background. It then starts, waits (for approval or as a plan), or ends. */
 export function preparingRun(header: RunHeader<WriteCall>, planning: Planning, then: Then): ChangeRun {
   const watchers = new Map<RunWatcher, () => void>();
   let state = then.meanwhile;

@@ -60,8 +60,8 @@ function namesOf({ operation, item }: Step): readonly string[] {
 }
 
 /**
- * Returns who created an option: this run or another writer. IDs ascend with time. `byList`: whether the option existed
- * when the list was read before the run; undefined if that is unknown.
+ * Returns who created an option: this run, another writer, or "unclear". IDs ascend with time. `byList`: whether the
+ * option existed when the list was read before the run; undefined if that is unknown.
  */
 function creatorOfOption(id: string, byList: ReturnType<RunState["orderByList"]>, ownNewest: string | undefined) {
   if (!isUlid(id) || byList === "likelyBefore") return "unclear";
@@ -125,7 +125,7 @@ export async function earlierUndos(state: RunState, { find, former }: StoredRuns
   return undos;
 }
 
-/** Returns what was found about the steps that the latest undo left open. It has resolved all others. */
+/** Returns what was found about objects that the latest undo did not restore. Without an undo, returns everything. */
 export function leftOf({ made, unclear }: Resolved, state: RunState, undos: readonly EarlierUndo[]): Resolved {
   const isLeft = (name: string | undefined): boolean => undos.at(-1)?.left.has(name ?? "") ?? true;
   const pick = (found: Resolved["made"]) =>
@@ -183,7 +183,10 @@ function withoutEffects(done: Done, undo: Done): Done {
   return { ...done, targetings, options, ...defined({ withoutId }) };
 }
 
-/** Returns the Context IDs that an option lacks since an undo created it again, because another group had them. */
+/**
+ * Returns the Context IDs that an option lacks since an undo created it again, for example because another group had
+ * them.
+ */
 function contextsMissing(
   { targeting, before }: Extract<OptionEffect, { readonly did: "deleted" }>,
   _id: string,

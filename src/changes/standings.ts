@@ -18,11 +18,11 @@ type StepStanding =
 
 /**
  * The standings of steps that can be in doubt: they may or may not have been applied. A step with any other standing
- * was answered, replaced or dropped.
+ * has a certain outcome, or was replaced or dropped.
  */
 const OPEN_TO_DOUBT: ReadonlySet<StepStanding> = new Set(["pending", "deferred", "unknown", "notApplied"]);
 
-/** Why a refused step waits. `progress`: how many steps of the run had been applied when it was refused. */
+/** Why a refused step waits. `progress`: how many steps of the run had been applied when it was sent. */
 interface Deferral {
   readonly reason: Reason;
   readonly progress: number;
@@ -60,7 +60,7 @@ export class StepStandings {
     return this.#standing[step];
   }
 
-  /** Returns whether a step was applied, by this attempt or an earlier one. */
+  /** Returns whether a step was applied, or counts as applied because its object was already gone. */
   isApplied(step: number): boolean {
     const standing = this.#standing[step];
     return standing === "done" || standing === "alreadyDone";

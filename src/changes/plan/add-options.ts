@@ -23,9 +23,9 @@ import { badId, Plan, type PlanningContext, parts } from "./plan.ts";
 type AddOptionsInput = Inputs["bulk_add_options"];
 
 /**
- * Plans adding options to one targeting. Sub-options of a new group are part of the group's item. The existing options
- * are read if a `parentName` is not the name of a group in the call, if a row has an `_id`, or if `onExisting` is not
- * `fail`.
+ * Plans adding options to one targeting. Sub-options of a new group are in the group's item if they fit. Existing
+ * options are read if a `parentName` is not the name of a group in the call, if a row has an `_id`, or if `onExisting`
+ * is not `fail`.
  */
 export async function planAddOptions(
   input: AddOptionsInput,
@@ -168,7 +168,7 @@ async function placesOf(targetingId: string, { api, signal }: PlanningContext): 
 }
 
 /**
- * Plans an option whose name exists already: adds missing sub-options and, with `addContexts`, missing Context IDs.
+ * Plans an option whose name exists already: adds missing sub-options and, with `addContexts`, its Context IDs.
  * `group`: the ID of the group that the call names for the option; null if the call itself creates that group.
  */
 function planExisting(
@@ -234,8 +234,8 @@ async function topLevelGroups(targetingId: string, { api, signal }: PlanningCont
 
 /**
  * Plans the rows that have the ID of an existing option, as in a file with results. Returns the options of all other
- * rows. A row that equals its option is already done. With `addContexts`, missing Context IDs are added. Unless
- * `onExisting` is `fail`, another group is only reported. With any other difference, the row fails, even if
+ * valid rows. A row that asks for nothing new is already done. With `addContexts`, missing Context IDs are added.
+ * Unless `onExisting` is `fail`, another group is only reported. With any other difference, the row fails, even if
  * `onExisting` is `skip`.
  */
 async function planRowsWithIds(

@@ -92,8 +92,8 @@ interface Together {
 }
 
 /**
- * Returns how many more Context IDs the project can have after these changes (management-api 8.1). Only the options
- * that were read are counted.
+ * Returns how many more Context IDs the project can have after these changes (management-api 8.1). Of those that exist,
+ * only the Context IDs of options that were read are counted.
  */
 function roomInProject(changes: readonly PlannedChange[]): { left: number } {
   let left: number = LIMITS.projectContextIds.value;
@@ -234,9 +234,9 @@ interface PartRules {
 }
 
 /**
- * Splits a change into parts, one for each request, which are sent in order (management-api 8.1). Context IDs are added
- * first, as far as `growth` allows. After that, only as many are removed as are needed to make room for the next
- * additions. So the option never has far fewer Context IDs than before or after the change.
+ * Splits a change into parts, one for each request, which are sent in order (management-api 8.1). After the removals in
+ * `early`, Context IDs are added as far as `growth` allows. After that, only as many are removed as are needed to make
+ * room for the next additions. So the option never has far fewer Context IDs than before or after the change.
  */
 export function contextParts(work: ContextWork, rules: PartRules): readonly ContextChanges[] {
   const cut = new Cut(work, rules);

@@ -20,8 +20,8 @@ import type { Plan, PlanningContext } from "./plan.ts";
 export type FindOption = (name: string, field: string) => OptionRecord | Reason;
 
 /**
- * Finds options by name. `known`: all options that were read. `takenFor`: names that did not match exactly, and the
- * options that were used for them.
+ * Finds options by name. `known`: all options that were read. `takenFor`: the first names that did not match exactly,
+ * and the options that were used for them.
  */
 interface OptionFinder extends FindOption {
   readonly takenFor: readonly MatchedName[];
@@ -122,8 +122,9 @@ export function reasonIfRenamed(currentName: string | undefined, now: string): R
 type ChangingStep = { readonly step: Step; readonly id: string };
 
 /**
- * Records the name, group and Context IDs of each option before the run changes it. Records the targeting, too, if all
- * options are in the same one. What cannot be read is omitted.
+ * Records the values of each option, and the name of each targeting, before the run changes it, and what the report
+ * says about these changes. Records the targeting, too, if all options are in the same one. What cannot be read is
+ * omitted.
  */
 export async function notePreviousValues(plan: Plan, context: PlanningContext): Promise<void> {
   const changes = [...changesIn(plan)];
@@ -324,7 +325,7 @@ export async function noteTargetingFacts(plan: Plan, context: PlanningContext): 
   if (optionCount !== undefined) plan.note({ optionsThere: optionCount });
 }
 
-/** The maximum number of options whose previous values are read: one by one (`alone`), or from lists (`listed`). */
+/** The maximum number of objects to read: one by one (`alone`), or from lists (`listed`). If more, none are read. */
 const MAX_READ = { alone: 500, listed: 5000 } as const;
 /** Limits for reads whose failure does not stop the change: two attempts and a short time limit. */
 const OPTIONAL_READ_LIMITS = { mostTries: 2, timeoutMs: 5000 } as const;

@@ -18,7 +18,7 @@ import {
 } from "./plan.ts";
 import { REQUEST_LIMITS } from "./requests.ts";
 
-/** The maximum number of Context IDs of an option that is stored as a row. More may need several requests. */
+/** The maximum number of Context IDs of an option that is stored as a row. */
 export const ROW_CONTEXT_IDS = 100;
 
 export interface OptionCandidate {
@@ -38,7 +38,7 @@ export class OptionDrafts {
   readonly #targetingId: string;
   readonly #rows = new RowWriter();
   readonly #blocks: RowBlock[] = [];
-  /** Options that were stored as rows until a later row added something to them. They are candidates now. */
+  /** Options that were rows until another row added something to them or named them as its group. Now candidates. */
   readonly #grown = new Set<number>();
   /** Options stored as rows whose `type` says that they are no groups. */
   readonly #atomic = new Set<number>();
@@ -338,7 +338,7 @@ export function givenContextIds(options: readonly OptionInput[]): readonly strin
   return options.flatMap(({ contexts = [], children = [] }) => [...contexts, ...givenContextIds(children)]);
 }
 
-/** Plans the steps that create an option, several if it has many Context IDs. Returns the ID of the first step. */
+/** Plans the steps that create an option, several if it does not fit into one. Returns the ID of the first step. */
 export function planOption(plan: Plan, option: NewOption, { after = [], ...place }: OptionTarget): number {
   const { object } = option;
   if (option.isGroup) plan.objects.amend(object, { kind: "group" });

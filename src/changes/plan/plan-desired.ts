@@ -36,7 +36,7 @@ function isEmpty({ targeting: { _id, rename, delete: isDeleted }, items }: Plann
   return items.length === 0 && _id !== undefined && rename === undefined && isDeleted !== true;
 }
 
-/** Adds the objects that an undo leaves unchanged, because requests about them got no answer. Returns the reasons. */
+/** Adds objects with unanswered requests that an undo leaves unchanged. Returns them as differences. */
 function addLeft(plan: Plan, { unclear = [], left = [] }: PlannedChanges): readonly StaleField[] {
   const why: StaleField[] = [];
   for (const { _id, name } of unclear) {

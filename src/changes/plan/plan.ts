@@ -116,7 +116,7 @@ export class Plan {
     this.fail(this.object(placeOf(given)), given.reason);
   }
 
-  /** Records that an object is not applied because another object that it needs has failed. */
+  /** Records that an object is not applied, for example because another object that it needs has failed. */
   leaveOut(object: number, reason: Reason): void {
     this.settlements.push({ object, outcome: "notApplied", reason });
   }
@@ -149,7 +149,7 @@ export class Plan {
     yield* this.#ending();
   }
 
-  /** Returns the entries to store while the plan waits for approval: its objects, without the steps. */
+  /** Returns the entries to store until the plan is started: its objects, outcomes and facts, without the steps. */
   *outline(): Generator<JournalEntry> {
     yield* this.objects.entries();
     yield* this.#ending();
@@ -258,7 +258,7 @@ export function invisibleContextIds(contextIds: readonly string[]): Reason | und
   return ownReason("INVALID_CONTEXT_ID", { rule: "invisible", characters: found[position], position, value, count });
 }
 
-/** Returns a reason if these are more Context IDs than an option can have (management-api 8.1). */
+/** Returns a reason if these are more Context IDs, or more bytes, than an option can have (management-api 8.1). */
 export function tooManyForOption(ids: readonly string[]): Reason | undefined {
   const limit = LIMITS.optionContextIds.value;
   const limitBytes = LIMITS.optionContextBytes.value;

@@ -235,7 +235,7 @@ function isRename({ step: { item }, option }: Update): boolean {
   return item.name !== undefined && item.name !== option.name;
 }
 
-/** Returns a reason if the service would refuse an option's name, parent or `exposeChildren` (management-api 7.4). */
+/** Returns a reason if the service would refuse an option's name, parent or `exposeChildren` (management-api 7.2). */
 async function badChange(
   update: Update,
   renamed: ReadonlySet<string>,

@@ -71,7 +71,7 @@ export interface StepItems {
 
 const stepFields = z.object({
   id: z.number(),
-  /** The object that the item creates or changes, followed by the objects that it creates inside that object. */
+  /** The object that the item creates, and then those inside it. For other items: all objects that it decides about. */
   objects: numbers,
   bindings: z.array(binding),
   weight,
@@ -134,7 +134,7 @@ const noItem = z.undefined();
 const stepOf = <Operation extends BulkOperation, Item extends z.ZodType>(operation: Operation, item: Item) =>
   stepFields.extend({ operation: z.literal(operation), item });
 
-/** The schema of a step. It keeps the order of the fields in an item. */
+/** The schema of a step. A parsed item has its fields in the order of its schema. */
 const step: z.ZodType<Step> = z.preprocess(
   withItem,
   z.discriminatedUnion("operation", [
@@ -170,7 +170,7 @@ const stepChange = z.union([
     step: z.number(),
     /**
      * How a step ended without success. `refused`: for a reason that is not the item's, such as a wrong key. When the
-     * run is resumed, refused and unapplied steps are sent again.
+     * run is resumed, all but the failed steps are sent again, except where it is unclear who created the object.
      */
     to: z.enum(["failed", "refused", "unknown", "notApplied"]),
     reason,
@@ -183,9 +183,9 @@ const stepChange = z.union([
   /** The service refused the step, but another change of the run may remove the cause. */
   z.object({ step: z.number(), to: z.literal("deferred"), reason }),
   z.object({ step: z.number(), to: z.literal("pending") }),
-  /** The step is replaced by other steps in the same entry. */
+  /** The step is not sent any more: other steps or settlements in the same entry replace it. */
   z.object({ step: z.number(), to: z.literal("replaced") }),
-  /** The step was sent. It is unknown whether it was applied. */
+  /** It is unknown whether the step was applied. */
   z.object({ step: z.number(), to: z.literal("suspect") }),
 ]);
 
@@ -258,7 +258,7 @@ const effectPart = z.object({
       name: z.string(),
       _id: z.string().exactOptional(),
       says: z.string(),
-      /** How many Context IDs the object has. For a targeting: how many options and groups it has. */
+      /** How many Context IDs the object has or loses. For a targeting instead: how many `options` and `groups`. */
       contextIds: z.number().exactOptional(),
       options: z.number().exactOptional(),
       groups: z.number().exactOptional(),
@@ -300,7 +300,7 @@ const runFacts = z.object({
   tool: z.string().exactOptional(),
   /** The ID of the targeting, if the run changes only one. */
   within: z.string().exactOptional(),
-  /** The name of the targeting `within`, and how many options it has. Only set if the run needs approval. */
+  /** How many options the targeting `within` has, and its name. Only set if the change is one that needs approval. */
   optionsThere: z.number().exactOptional(),
   withinName: z.string().exactOptional(),
   asked: asked.exactOptional(),

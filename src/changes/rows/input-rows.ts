@@ -133,7 +133,7 @@ export const optionRows = {
 
 const change = ARGUMENTS.update_contexts().items.element;
 
-/** One option in an exported file. `update_contexts` ignores its group and type. */
+/** One option in an exported file. `update_contexts` ignores its group, its type and `exposeChildren`. */
 const saved = z.strictObject({
   _id: z.string().optional(),
   name: z.string().optional(),

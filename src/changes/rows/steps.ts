@@ -148,7 +148,7 @@ export class StepMaker {
 
   /**
    * Creates a step that changes an option. `option`: its ID, or the object if this run creates it. `group`: the group
-   * into which it moves; undefined if it moves into none.
+   * into which it moves, unless `item.parent` already says where it moves.
    */
   updateOption(option: Bound, item: OptionChanges, given: StepExtras, group?: Bound): StepOf<"updateOptions"> {
     const { add = [], remove = [], set = [] } = item.contexts ?? {};
@@ -210,7 +210,7 @@ export function contextCount({ contexts = [], children = [] }: CountedOption): n
 /** The size of a ULID in JSON in bytes, with its quotation marks. IDs that are not known yet have this size, too. */
 const ID_BYTES = 28;
 
-/** Returns the size of an item in a request body in bytes: its JSON, its bound fields, and one comma. */
+/** Returns the maximum size of an item in a request body in bytes: its JSON, its bound fields, and one comma. */
 function entryBytes(json: string, bindings: readonly Binding[]): number {
   const own = Buffer.byteLength(json, "utf8") + 1;
   return bindings.reduce((bytes, { field }) => bytes + field.length + 4 + ID_BYTES, own);

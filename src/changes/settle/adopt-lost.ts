@@ -9,12 +9,12 @@ import { type ChangeDriver, isNewer, type LostCreates, orderOf, orUndefined, rea
 import { existingIds, type InDoubtNameConflict, isAsSent, orNone, reconcileCreates } from "./reconcile.ts";
 
 /**
- * Finds creates that an unanswered request has applied, or probably has, although some of their options are missing now.
- * Other writers may have renamed or deleted these options, so they must not be created a second time. (A request that
- * adds options applies all valid items or none: management-api 4.1.) Returns how these creates end. All other creates
- * are sent again. If the answer was lost in this process ("now"), that was a moment ago. A missing option then counts as
- * renamed only if there is a new option with its content: otherwise the service has probably refused it, and sending it
- * again shows why. The caller must have the write lock.
+ * Finds creates that an unanswered request has applied, or probably has, although some of their options are missing
+ * now. Other writers may have renamed or deleted these options, so they must not be created a second time. (A request
+ * that adds options applies all valid items or none: management-api 4.1.) Returns how these creates end. All other
+ * creates are sent again. If the answer was lost in this process ("now"), that was a moment ago. A missing option then
+ * counts as renamed only if there is a new option with its content: otherwise the service has probably refused it, and
+ * sending it again shows why. The caller must have the write lock.
  */
 export async function adoptLostCreates(driver: ChangeDriver, lost: LostCreates): Promise<readonly StepChange[]> {
   recallClock(driver);
@@ -60,7 +60,7 @@ function recallClock({ state, clock, serverClock }: ChangeDriver): void {
 
 /**
  * Decides about a request that got no answer, if some of its options exist and others do not. Returns an entry `done`
- * for each option that this request has certainly created. Empty if that is certain for none.
+ * for each option that counts as created by this request. Empty if there is none.
  */
 async function createdWith(
   driver: ChangeDriver,
@@ -81,14 +81,14 @@ async function createdWith(
 
 type AddStep = StepOf<"addOptions">;
 
-/** The maximum number of new options whose content is compared with what a request sent. */
+/** The maximum number of new options in one list whose content is compared with what a request sent. */
 const MAX_RENAMED = 50;
 
 /**
  * Returns the IDs of options that an unanswered request has probably created and that others have renamed since. They
- * are newer than the request and have the content of one of the `steps`. New options without content prove little. They
- * are returned only if no step has content, and if there are at least as many of them as steps. `named`: the IDs of
- * options with the name of another item of the request.
+ * are probably newer than the request and have the content of one of the `steps`. New options without content prove
+ * little. They are returned only if no step has content, and if there are at least as many of them as steps. `named`:
+ * the IDs of options with the name of another item of the request.
  */
 async function renamedSince(
   driver: ChangeDriver,

@@ -33,8 +33,8 @@ function counted(value: PreviousValue): PreviousValue {
  * each open step that would delete or overwrite changes by others: `unknown` if an earlier request may have applied the
  * step, otherwise `failed`. If others already made the same change as a step that was never sent, stores the current
  * values as the previous ones, so that the run does not claim that change. Undefined if no open step needs a
- * comparison. `isFull`: reads the Context IDs of every option whose Context IDs the run will change. Otherwise reads
- * only those of options whose number of Context IDs has changed. The caller must have the write lock, so that this
+ * comparison. `isFull`: reads the Context IDs of every option with a change of Context IDs that was never sent or was
+ * refused. Otherwise reads them only if their number has changed. The caller must have the write lock, so that this
  * server sends no other request meanwhile. Throws the ApiError of a failed read.
  */
 export async function changedSince(
@@ -123,7 +123,7 @@ export async function changedSince(
   const contexts = new Map(read.filter((id) => !stale.has(id)).map((id) => [id, partOf(id)]));
   for (const id of stale.keys()) same.delete(id);
   if (contexts.size + same.size === 0) return { ends, amended: [] };
-  // Imported only when needed, because others rarely make the same changes as a run.
+  // Imported only when needed, because many runs never have to store current values.
   const { refreshPreviousValues } = await import("./refresh-previous.ts");
   return { ends, amended: await refreshPreviousValues(run, { contexts, same }, { api, signal }) };
 }
@@ -180,7 +180,7 @@ function isUnsentSet(state: RunState, step: Step): boolean {
   return isSet && !mayBeApplied(state, step) && replacedBy(state, step, undefined).contextCounts !== undefined;
 }
 
-/** Returns by option the steps that add or remove Context IDs and that were never sent. */
+/** Returns by option the steps that add or remove Context IDs and that were never sent, or were refused. */
 function unsentContexts(state: RunState, open: readonly Step[]): Map<string, Step[]> {
   const unsent = new Map<string, Step[]>();
   for (const step of open) {
@@ -266,7 +266,7 @@ function staleOption(
     return { field: "contexts", planned: before.contextCount, service: contextCount };
   }
   const subOptions = before.subOptions?.length;
-  // The run itself deletes sub-options before their group. So only additional sub-options are changes by others.
+  // The run itself may delete sub-options before their group. So only additional sub-options are changes by others.
   const hasMore = hasSubOptions && subOptions !== undefined && childCount > subOptions;
   return hasMore ? { field: "subOptions", planned: subOptions, service: childCount } : undefined;
 }

@@ -73,8 +73,9 @@ export async function drive(
 const MAX_GROUPS = 20;
 
 /**
- * Records the newest options of each list to which the run adds options. They show later which options the run may have
- * created. If a list cannot be read, for example without the read scope, only clocks can show this.
+ * Records the newest options of each list to which the run adds options, before it adds any. They show later which
+ * options the run may have created. If they are not recorded, for example without the read scope, only clocks can show
+ * this.
  */
 export async function noteNewest(driver: ChangeDriver): Promise<void> {
   const lists = new Map<string, OptionList>();
@@ -133,7 +134,7 @@ function wholeList(ids: readonly string[]): NewestOptions {
   return { _id: ids.at(-1) ?? null, listed: marksOf(ids) };
 }
 
-/** Returns the newest of these options. `latest` is omitted if other pages may have options as new as these. */
+/** Returns the newest of these options. `latest` is omitted if it may be incomplete, or if an ID is not a ULID. */
 function newestOf(ids: readonly string[]): NewestOptions {
   const newest = ids.at(-1);
   if (newest === undefined || !ids.every(isUlid)) return { _id: newest ?? null };
@@ -226,8 +227,9 @@ function endReason(reason: Reason): Reason {
 /**
  * Decides about deferred steps, which were refused and wait for other changes. Called when no other step is left. If
  * some need each other's names, adds steps that set temporary names, and retries all. Otherwise retries those that were
- * refused before another step was applied. If there are none, all fail. If several steps need the same name, only the
- * first one is decided now. Returns the order of the retries.
+ * sent before another step was applied. If there are none, all fail, and parts that were applied are reversed. If
+ * several steps need the same name, only the first one is decided now. Returns the order of the retries. Undefined if
+ * no step is deferred.
  */
 function retryDeferred(driver: ChangeDriver): Turns | undefined {
   const deferred = withoutRivals(driver.state.deferredSteps());

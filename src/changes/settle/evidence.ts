@@ -98,7 +98,7 @@ const NOISE_MS = 20;
  */
 const NARROW_MS = 50;
 
-/** Readings older than this many milliseconds are dropped, because clocks drift apart. */
+/** If the last reading is older than this many milliseconds, all are dropped, because clocks drift apart. */
 const STALE_MS = 5 * 60_000;
 
 interface Range {
@@ -135,8 +135,8 @@ export class ServerClock {
   }
 
   /**
-   * Adds what another process on this machine knew about the service's clock at the time `at`, unless it contradicts
-   * what this process knows.
+   * Adds what another process on this machine knew about the service's clock at the time `at`, unless that is outdated
+   * or contradicts what this process knows.
    */
   recall(ahead: Range, at: number, now: number): void {
     if (now - at > STALE_MS) return;
@@ -261,7 +261,7 @@ function common(one: Range, other: Range): Range | undefined {
   return { lowest: Math.min(lowest, highest), highest: Math.max(lowest, highest) };
 }
 
-/** An object that an unanswered step may have created, because it has the name that the step sent. */
+/** An object that an unanswered step may have created: it has the sent name, or others may have renamed it. */
 export interface Claim {
   readonly id: string;
   readonly step: Step;
@@ -269,8 +269,8 @@ export interface Claim {
 
 /**
  * Returns whether an object is older or newer than the first attempt of a step; if it is older, the step has not
- * created it. The list that was read before the run decides. Without it, the service's clock does. "unclear" if they
- * contradict each other, because a clock may have been set back.
+ * created it. The list that was read before the run decides. If it does not prove the order, the service's clock does.
+ * "unclear" if nothing proves it, or if they contradict each other, because a clock may have been set back.
  */
 export function orderOf(driver: ChangeDriver, { id, step }: Claim): Order {
   const byList = isUlid(id) ? driver.state.orderByList(step, id) : undefined;

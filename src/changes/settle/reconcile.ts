@@ -46,9 +46,9 @@ interface OpenCreate extends InDoubtNameConflict {
 
 /**
  * Decides whether the first attempt of a create has itself created the object that has its name now. `done` if the
- * object is newer than that attempt and equals what was sent. `failed` if the object is older. `unknown` if neither is
- * proven. With `madeNow`, the second attempt has created other items of the same all-or-nothing request, so the first
- * attempt created nothing. `namesIn` returns the names in a targeting, including those of sub-options.
+ * object is probably newer than that attempt and equals what was sent. `failed` if the object is older. `unknown` if
+ * neither is shown. With `madeNow`, a later attempt has created other items of the same all-or-nothing request, so the
+ * first attempt created nothing. `namesIn` returns the names in a targeting, including those of sub-options.
  */
 export async function reconcileCreates(
   driver: ChangeDriver,
@@ -138,8 +138,8 @@ function isOlderByClock(driver: ChangeDriver, step: Step, ids: readonly string[]
   return ids.every((id) => clockOrderOf(driver, { id, step }) === "before");
 }
 
-/** The reason if the object that has the name of a create could not be read. A resumed run reads it again. */
-const UNREAD = ownReason("NO_ANSWER", { reason: "the object that now has this name could not be read" });
+/** The reason if the object with the name of a create, or the service's clock, could not be read. A resume retries. */
+const UNREAD = ownReason("NO_ANSWER", { reason: "the object that now has this name, or its age, could not be read" });
 
 /** Returns the reason for an outcome that no read can find out. The step is not sent again. */
 function ownerUnclear(ids: readonly string[]): Reason {
@@ -149,7 +149,7 @@ function ownerUnclear(ids: readonly string[]): Reason {
 type FoundObject = Pick<OptionRecord, "_id" | "name" | "type" | "contextCount" | "childCount" | "children"> &
   Pick<TargetingRecord, "optionCount">;
 
-/** Returns whether an object equals what a step sent. Fields that the service does not return are not compared. */
+/** Returns whether an object has the name, type and counts that a step sent, as far as the service returns them. */
 export function isAsSent(step: Step, made: FoundObject): boolean {
   if (step.operation === "createTargetings") {
     const options = (step.item.options ?? []).reduce((sum, option) => sum + 1 + (option.children?.length ?? 0), 0);
@@ -228,7 +228,7 @@ async function lookUp(driver: ChangeDriver, wanted: readonly OpenCreate[]): Prom
   return { found, unread };
 }
 
-/** Searches a list for options with these IDs, from the end if the number of pages is known: new options are there. */
+/** Searches the first page of a list for these IDs, then the others: from the end if the number of pages is known. */
 async function findNewest(
   api: ManagementApi,
   list: OptionList,
@@ -262,7 +262,7 @@ export async function orNone<T>(reading: Promise<readonly T[]>): Promise<readonl
 
 const conflicts = z.array(z.looseObject({ collection: z.looseObject({ _id: z.string().optional() }).optional() }));
 
-/** Returns whether another change of the run may free the name, Context ID or position that a refused one needs. */
+/** Returns whether other changes of the run may free the name, Context ID, position or room that a change lacks. */
 export function mayWorkLater(state: RunState, step: Step, reason: Reason): boolean {
   if (step.operation !== "updateOptions" && step.operation !== "renameTargetings") return false;
   const isChanged = (id: string | undefined): boolean =>

@@ -16,8 +16,8 @@ import {
 import type { ComparedRun } from "./evidence.ts";
 
 /**
- * Steps that change one option. `unsent`: those that add or remove Context IDs and were never sent. `sent`: all that
- * were applied or may have been.
+ * Steps that change one option. `unsent`: those that add or remove Context IDs and were never sent, or were refused.
+ * `sent`: all that were applied or may have been.
  */
 interface StepsOf {
   readonly unsent: readonly Step[];

@@ -80,9 +80,9 @@ export async function sendBatch(driver: ChangeDriver, sending: Sending, turn: Tu
     if (next.kind === "resend") {
       // The answer is written to disk before the pause, so that a crash during the pause does not lose it.
       if (attempt.kind === "answer") await driver.flush();
-      // Two kinds of attempts do not use the retry budget. One is a request that was held back, because it was not sent
-      // (`isFree`). The other is a refused request of which an earlier attempt may have applied some items; it has its
-      // own limit (`refused`).
+      // Two kinds of attempts do not use the retry budget. One is a request whose last byte was not sent because of a
+      // HeldBackError (`isFree`). The other is a refused item that an earlier attempt may have applied; it has its own
+      // limit (`refused`).
       const isFailing = !next.isFree && next.batch.refused === batch.refused;
       if (isFailing) sending.budgetMs -= driver.clock.now() - startedAt + next.waitMs;
       if (sending.budgetMs < 0) return { ended: true, reason: giveUp(driver, next.batch.ids, next.reason) };
@@ -185,7 +185,7 @@ function halves(ids: readonly number[]): readonly (readonly number[])[] {
   return [ids.slice(0, middle), ids.slice(middle)];
 }
 
-/** How often a request is sent again because of items with the error `UNCATCHED` before it is split. */
+/** How often a request is sent again because of items with the error `UNCATCHED` before it is split or given up. */
 const UNCATCHED_TRIES = 3;
 
 /** Applies an answer, item by item. Returns what must be sent again (management-api 4.2, 4.3). */
@@ -221,7 +221,7 @@ export async function settleAnswer(driver: ChangeDriver, batch: Batch, answer: B
   return isWhole ? { kind: "settled" } : afterAnswer(driver, batch, { request, busy, uncatched, met, retryAfterMs });
 }
 
-/** Returns the created options if a request had only consecutive rows, and all succeeded. This makes imports fast. */
+/** Returns the created options if a request had only consecutive rows, all created as sent. This makes imports fast. */
 function madeRows({ state }: ChangeDriver, ids: readonly number[], { results }: BulkAnswer): MadeRows | undefined {
   const [from = 0] = ids;
   if (!state.steps.areRows(ids)) return undefined;
@@ -289,9 +289,9 @@ function inOrder(steps: readonly Step[]): readonly Step[] {
 }
 
 /**
- * Decides about items that got UNCATCHED in every attempt. They fail, except two kinds that may have been applied and
- * become `unknown`: updates that add and remove, whose `add` is applied first (management-api 4.1), and items of which
- * an earlier attempt got no answer.
+ * Decides about items that got UNCATCHED too often. They count as refused, except two kinds that may have been applied
+ * and become `unknown`: updates that add and remove, whose `add` is applied first (management-api 4.1), and items of
+ * which an earlier attempt got no answer.
  */
 async function giveUpOnUncatched(
   driver: ChangeDriver,
@@ -343,7 +343,7 @@ export async function handleError(driver: ChangeDriver, batch: Batch, error: Api
         : resend(Math.max(error.retryAfterMs, SHORTEST_BUSY_WAIT_MS));
     case "notSent":
       driver.change([]);
-      // A request that was held back was not sent, so it does not use the retry budget.
+      // A request with a HeldBackError has no effect on the service, so it does not use the retry budget.
       if (error.cause instanceof HeldBackError) return { kind: "resend", batch, waitMs: 0, reason, isFree: true };
       return resend(backoff(driver, failures), { failures });
     case "ambiguous":

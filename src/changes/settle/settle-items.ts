@@ -35,10 +35,10 @@ const GONE = new Set(["TARGETING_NOT_FOUND", "TARGETING_CATEGORY_NOT_FOUND"]);
 const NAME_TAKEN = new Set(["TARGETING_NAME_DUPLICATE", "TARGETING_CATEGORY_NAME_DUPLICATE"]);
 
 /**
- * Records the service's answers about the items of one request. A refused item gets further steps in three cases: its
- * own earlier attempt took its name; its group was refused because of one bad sub-option; another change of this run
- * will free what it needs. `wasFree`: the name of another item in the request was still free. The service creates all
- * items of such a request or none, so no earlier attempt has created any.
+ * Records the service's answers about the items of one request. A refused item does not always fail: its own earlier
+ * attempt may have taken its name; it may be split into smaller steps; another change of this run may free what it
+ * needs. `wasFree`: the name of another item in the request was still free. The service creates all items of such a
+ * request or none, so no earlier attempt has created any.
  */
 export async function settleAnswers(
   driver: ChangeDriver,
@@ -104,8 +104,8 @@ export function isInDoubtNameConflict(driver: ChangeDriver, step: Step, { succes
 }
 
 /**
- * Returns whether the name of a create without an answer exists now. The service checks names of targetings first:
- * after a refusal for another reason, the name of a targeting is free. For options, such a refusal proves nothing.
+ * Reads whether the name of a refused create exists, of which an earlier attempt got no answer. The service checks
+ * names of targetings first: after a refusal for another reason, that name is free. For options, this proves nothing.
  */
 async function findInDoubtName(
   driver: ChangeDriver,
@@ -208,7 +208,10 @@ function unexpectedCount(
   return expected === undefined || expected === found ? {} : { contextCount: { expected, found } };
 }
 
-/** Adds the sent fields and the kind of the option to a reason whose code is ambiguous (management-api 7.4, 8.1). */
+/**
+ * Adds the sent fields, and the number of Context IDs or the kind of the option, to a reason whose code is ambiguous
+ * (management-api 7.4, 8.1).
+ */
 function withSentFields({ state }: ChangeDriver, step: Step, reason: Reason): Reason {
   if (reason.code === "TARGETING_CONTEXT_LIMIT_EXCEEDED") {
     const [object = -1] = step.objects;
@@ -235,10 +238,10 @@ function withCallerPositions(driver: ChangeDriver, request: readonly Step[], rea
 const NO_GROWTH = { ids: 0, bytes: 0 };
 
 /**
- * Splits a change of Context IDs that was refused because of a limit (management-api 8.1). The plan cannot avoid such
- * refusals, because the service adds before it removes, and the total of the project is unknown. At first, each part
- * removes as many Context IDs as it adds. If such a part is refused, parts only remove or only add. Returns undefined
- * if splitting does not help.
+ * Splits a change of Context IDs further if one of its several parts was refused because of a limit (management-api
+ * 8.1). The plan cannot avoid such refusals, because the service adds before it removes, and the total of the project
+ * is unknown. At first, each part removes as many Context IDs as it adds. If such a part is refused, parts only remove
+ * or only add. Returns undefined if splitting does not help, or if the change has only one part.
  */
 function splitFurther(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
   const [object] = step.objects;
@@ -373,7 +376,7 @@ function unread(driver: ChangeDriver, step: Step, reason: Reason): Consequences 
 
 /**
  * Decides about a new group whose name is taken. With `onExisting: "fail"`, the group fails. Otherwise its sub-options
- * are added to the existing group.
+ * are added to the existing group and, with `addContexts`, its Context IDs.
  */
 function groupExists(
   driver: ChangeDriver,
