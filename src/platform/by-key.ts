@@ -40,16 +40,16 @@ export type NameMatch<Thing extends Named> =
   | { readonly kind: "unknown" | "ambiguous"; readonly candidates: readonly Thing[] };
 
 const CANDIDATES = 5;
-/** Only names more similar than this (0 to 1) are suggested. Unrelated names often reach about this value. */
+/** Names are suggested if one contains the other, or if `shareOf` is above this. Unrelated names often reach it. */
 const LEAST_LIKENESS = 0.3;
-/** How many unknown names get suggestions. To find them, a name must be compared with all names of the index. */
+/** How many lookups in one index get suggestions. Each of them compares a name with all names of the index. */
 const MAX_LOOKED_FOR = 20;
 /** How many letters of an unknown name are compared. To compare millions would delay other calls. */
 const MAX_COMPARED_LETTERS = 256;
 
 /**
- * Finds objects by name. Without an exact match, ignores case, outer spaces and Unicode composition. For an unknown
- * name, suggests similar ones.
+ * Finds objects by name. Without an exact match, ignores case, outer spaces and Unicode composition. For the first
+ * `MAX_LOOKED_FOR` unknown names, suggests similar ones.
  */
 export class NameIndex<Thing extends Named> {
   readonly #exact = new Map<string, Thing[]>();
@@ -105,7 +105,7 @@ export function differenceOf(...pairs: readonly (readonly [string, string])[]): 
   return isOnlyComposition ? "differs only in Unicode composition" : "differs in case or outer spaces";
 }
 
-/** Returns the pairs of adjacent letters in a name. Similar names have many pairs in common. */
+/** Returns the pairs of adjacent letters in a name, which gets a space at both ends. Similar names share many pairs. */
 export function letterPairs(name: string): ReadonlySet<string> {
   const letters = ` ${name} `;
   return new Set(Array.from({ length: letters.length - 1 }, (_, at) => letters.slice(at, at + 2)));

@@ -23,7 +23,7 @@ const THIS_SYSTEM: MovingSystem = {
 /** The error codes of Windows for a file that another program, such as a virus scanner, has open. */
 const HELD: readonly unknown[] = ["EPERM", "EACCES", "EBUSY"];
 
-/** The pauses between attempts to replace a file, in ms: two seconds in all, much less than a lease lasts. */
+/** The pauses between attempts to replace or remove a file, in ms: two seconds in all, much less than a lease lasts. */
 const PAUSES_MS = [10, 20, 40, 80, 150, 200, 250, 300, 400, 500] as const;
 
 /** Replaces a file in one step. On Windows, retries for two seconds while another program has the file open. */
@@ -47,7 +47,7 @@ export function removeFile(file: string, system: PatientSystem = THIS_SYSTEM): P
   return retryWhileLocked(() => rm(file, { force: true }), system);
 }
 
-/** Thrown if a file cannot be read or written. `message` names the problem, and `remedy` the next step. */
+/** Thrown if a file cannot be read, written or used. `message` names the problem, and `remedy` the next step. */
 export class FileError extends Error {
   readonly remedy: string;
   constructor(message: string, remedy: string, options?: ErrorOptions) {
@@ -56,7 +56,7 @@ export class FileError extends Error {
   }
 }
 
-/** Thrown if a path is outside all folders that the settings allow. */
+/** Thrown if a path is outside all folders that this caller may use, or if none is allowed. */
 export class FolderRefused extends FileError {
   readonly path: string;
   constructor(path: string, message: string, remedy: string) {
@@ -117,7 +117,7 @@ export function unlessMissing<T>(work: Promise<T>): Promise<T | undefined> {
   return undefinedIf((thrown) => hasCode(thrown, "ENOENT"), work);
 }
 
-/** Returns the error for a path that contains a symbolic link. The link was found by a check or by opening the file. */
+/** Returns the error for a path that contains a symbolic link, or that was replaced between its check and its use. */
 export function linkRefused(path: string, remedy: string, options?: ErrorOptions): FileError {
   return new FileError(`${JSON.stringify(path)} contains a link, which is refused`, remedy, options);
 }
@@ -197,7 +197,7 @@ export async function appendLine(file: string, line: string): Promise<void> {
 const NEWLINE = 0x0a;
 export const APPENDING = constants.O_RDWR | constants.O_CREAT | constants.O_APPEND;
 
-/** Returns a temporary name in the same folder, for a file that is being written. Readers ignore such names. */
+/** Returns a temporary name in the same folder, for a file that is being written. */
 function besideOf(file: string): string {
   return join(dirname(file), `${randomUUID()}.new`);
 }

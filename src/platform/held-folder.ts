@@ -4,7 +4,7 @@ import { type FileHandle, lstat, open } from "node:fs/promises";
 import { join } from "node:path";
 import { FileError, hasCode, linkRefused, openFile } from "./files.ts";
 
-/** A function that reads the same bytes from their beginning at each call, in pieces of about `pieceBytes`. */
+/** Reads the same bytes from their beginning at each call. Files are read in pieces of at most `pieceBytes`. */
 export type ByteSource = (pieceBytes?: number) => AsyncIterable<Uint8Array>;
 
 const PIECE_BYTES = 65_536;
@@ -85,7 +85,7 @@ export interface Place {
   readonly path: string;
 }
 
-/** Thrown if a part of a path is a symbolic link, or was replaced since it was checked. */
+/** Thrown if a part of a path is a symbolic link, is of the wrong kind, or was replaced since it was checked. */
 export class SymlinkError extends Error {}
 
 /** A folder for safe work: if a link or another folder replaces it, work is not redirected, or `check` notices. */
@@ -94,7 +94,7 @@ export interface SafeDirectory {
   readonly isFirm: boolean;
   /** Returns the path with which a file of the folder can be opened, created, linked or removed. */
   readonly at: (name: string) => string;
-  /** Throws a SymlinkError if the path no longer leads to this folder. */
+  /** Throws an error, mostly a SymlinkError, if the path no longer leads to this folder. */
   readonly check: () => Promise<void>;
   readonly close: () => Promise<void>;
 }

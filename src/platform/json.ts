@@ -32,10 +32,10 @@ function withSortedKeys(value: unknown): unknown {
 }
 
 const LIST_PIECE = 200;
-/** Values that are nested deeper than this are written as one piece, unless they are long lists. */
+/** How many levels of objects are split. Deeper objects and lists of at most `LIST_PIECE` items are one piece each. */
 const DEPTH = 2;
 
-/** Writes a value as JSON in pieces, so that the complete text is never in memory. */
+/** Writes a value as JSON in pieces, so that long lists in its upper levels are not completely in memory as text. */
 export function* jsonPieces(value: unknown, depth = DEPTH): Generator<string> {
   if (Array.isArray(value) && value.length > LIST_PIECE) {
     for (let from = 0; from < value.length; from += LIST_PIECE) {

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { Server } from "node:net";
 
-/** Parses the header `Origin` in the form in which browsers write it. Undefined for any other text. */
+/** Parses the header `Origin` as browsers write it for http and https. Undefined for any other text. */
 export function originIn(header: string): URL | undefined {
   if (!URL.canParse(header)) return undefined;
   const url = new URL(header);

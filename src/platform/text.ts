@@ -61,7 +61,7 @@ function characterWords(character: string): string {
   return `"\\u{${code}}" (U+${code.padStart(4, "0")})`;
 }
 
-/** Returns a copy of a text. A part of a larger text would keep the whole text in memory. */
+/** Copies a text, because a part of a text keeps the whole text in memory. Ill-formed UTF-16 is not copied. */
 export function detached(text: string): string {
   return text.isWellFormed() ? Buffer.from(text).toString() : text;
 }

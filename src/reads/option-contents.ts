@@ -70,7 +70,7 @@ export async function mapConcurrently<From, To>(
 
 /**
  * Where Context IDs are read: from `store` if it has them, otherwise from the service. With `fresh`, always from the
- * service. What was read from the service is stored.
+ * service. What was read from the service is stored, unless the option changed in the last minute (`SETTLED_MS`).
  */
 export interface ContentsSource {
   readonly targetingId: string;
@@ -85,8 +85,8 @@ export interface ContentsSource {
 const SETTLED_MS = 60_000;
 
 /**
- * Returns the Context IDs of an option whose record was just read. If they are stored for exactly this record, sends no
- * request and calls `withoutRead`.
+ * Returns the Context IDs of an option whose record was just read. If they are stored for exactly this record and not
+ * `fresh`, sends no request and calls `withoutRead`.
  */
 export async function contextIdsOf(
   api: ManagementApi,
@@ -154,7 +154,7 @@ const READ_ALONE = { first: 1, later: 8 } as const;
 
 /**
  * Finds options by ID with few requests. First reads one option, whose record has the IDs of its targeting and group.
- * Then searches this targeting and this group for the other options.
+ * Then searches these for the other options. Repeats this for those that are left, with up to 8 options at a time.
  */
 export async function findOptions(
   api: ManagementApi,
@@ -210,8 +210,9 @@ class Search {
   }
 
   /**
-   * Reads options from a list, page by page. Stops as soon as reading the remaining options one by one would need fewer
-   * requests, and also if the list no longer exists or the service repeats a page. Returns what was read.
+   * Takes wanted options from a list, page by page. Stops as soon as reading the remaining options one by one would not
+   * need more requests, and if the list no longer exists or a page is repeated. Returns what was read: nothing if the
+   * list was read before or at most one option is wanted.
    */
   async #list(targetingId: string, parent?: string): Promise<readonly OptionRecord[]> {
     const read: OptionRecord[] = [];

@@ -31,7 +31,7 @@ export interface Step {
   readonly next: WalkPosition;
   readonly walked: Walked;
   readonly groupName?: string | undefined;
-  /** The number of Context IDs in a group and its sub-options. Absent for other options, or if a count is unknown. */
+  /** The number of Context IDs in a group and its sub-options. Absent without sub-options or if a count is unknown. */
   readonly countWithChildren?: number | undefined;
 }
 
@@ -41,7 +41,7 @@ interface Stretch<Option> {
   readonly group: Option | undefined;
 }
 
-/** Yields each option once, in the order of the service. Sub-options come after their group. */
+/** Yields each option from a position on once, in the order of the service. Sub-options come after their group. */
 export async function* walkOptions(api: ManagementApi, walk: Walk, from: WalkPosition): AsyncGenerator<Step> {
   const read = sideBySide({
     source: (signal) => stretchesFrom(api, { ...walk, signal }, from.top),
@@ -180,7 +180,7 @@ function hasSubOptions({ type, childCount, children }: OptionRecord): boolean {
 
 type ListedOption = ReturnType<typeof listed>;
 
-/** Reads all options of a targeting, or only those of the group `parent`. Sub-options come right after their group. */
+/** Reads the options of a targeting or of the group `parent`. Sub-options follow their group, if they are wanted. */
 export async function* readOptions(
   api: ManagementApi,
   targetingId: string,

@@ -30,8 +30,8 @@ const LIMIT = LIMITS.listLimit.value;
 const MAX_WALKS = 4;
 
 /**
- * Reads a list page by page (management-api 8.1). Each page includes the last option of the page before, which shows
- * whether the list has changed. Throws a ListError if the list has changed, or if the service repeats a page.
+ * Reads a list page by page (management-api 8.1). Unless `mayShift`, each page begins with the last option of the page
+ * before. Throws a ListError if this shows that the list has changed, or if the service repeats a page.
  */
 export async function* listPages(
   api: ManagementApi,

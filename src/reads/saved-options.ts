@@ -85,8 +85,8 @@ export async function* withContexts(
 }
 
 /**
- * Returns an option as exported files contain it. For a sub-option, this includes the name of its group, or the group's
- * ID if that name is unknown.
+ * Returns an option as JSON lines contain it, without its ID. For a sub-option, this includes the name of its group, or
+ * the group's ID if that name is unknown.
  */
 export function savedOption({ option, groupName }: PlacedOption, contexts: readonly string[] | undefined) {
   const { name, type, exposeChildren, parent } = option;

@@ -2,7 +2,7 @@ import { setMaxListeners } from "node:events";
 
 const READS_AT_A_TIME = 16;
 
-/** How many results per concurrent read may wait for earlier ones. Results are yielded in the order of the items. */
+/** How many reads may be in progress or wait to be yielded in order, as a multiple of the concurrent reads. */
 const RESULTS_AHEAD = 2;
 
 /** An `unreadAhead` that keeps reads concurrent if only 1 in 100 items needs a read. */
@@ -14,7 +14,7 @@ interface SideBySide<From, To> {
   /** Returns the result of an item, or undefined. If its promise needs no request, it must call `withoutRead`. */
   readonly map: (from: From, signal: AbortSignal, withoutRead: () => void) => To | undefined | Promise<To | undefined>;
   /**
-   * How many results of items that need no read may wait. They wait for the reads of earlier items, because results are
+   * How many more items may wait if they need no read. They wait for the reads of earlier items, because results are
    * yielded in order. Default: 0.
    */
   readonly unreadAhead?: number | undefined;
@@ -188,7 +188,7 @@ export function pagesAhead<Page>(
   };
   return {
     stop,
-    /** Returns the page at `offset`. Reads it now, unless `expect` has already started to read it. */
+    /** Returns the page at `offset`, and reads ahead as `expect` has set. Reads it now if it was not read ahead. */
     async at(offset: number): Promise<Page> {
       const next = await ahead?.next();
       if (next !== undefined && next.done !== true && next.value.from === offset && next.value.value !== undefined)
@@ -196,7 +196,7 @@ export function pagesAhead<Page>(
       await stop();
       return read(offset, signal);
     },
-    /** Starts to read the pages at `offset`, `offset + step` and so on before `end`, for later calls of `at`. */
+    /** Makes later calls of `at` read ahead: the pages at `offset`, `offset + step` and so on before `end`. */
     expect(offset: number, step: number, end: number): void {
       if (ahead !== undefined || step <= 0) return;
       const offsets = function* () {

@@ -54,7 +54,7 @@ export interface SeenOption {
   readonly contextCount: number;
 }
 
-/** Caches the Context IDs of options for answers and exported files. Changes that remove something never rely on it. */
+/** Caches the Context IDs of options for answers, exported files and new plans. Applying a plan never relies on it. */
 export interface ContentsStore {
   refresh(): Promise<void>;
   get(option: SeenOption): Promise<readonly string[] | undefined>;
@@ -78,7 +78,10 @@ export interface SuiteTexts {
   get(caller: string, id: string): Promise<string | undefined>;
   list(caller: string): Promise<readonly string[]>;
   storedBytes(callerName: string): Promise<number>;
-  /** Returns true only for the first claim of a confirmation, in any process. Only its caller may act on it. */
+  /**
+   * Returns true only for the first claim of a confirmation, in any process. Only its caller may act on it. At least
+   * the newest 1,000 claims are remembered.
+   */
   claim(confirmation: string): Promise<boolean>;
   settle(confirmation: string, text: string): Promise<void>;
   /** Returns the result of a confirmation. Empty if it is claimed but has none yet. Undefined if it is not claimed. */
@@ -119,9 +122,9 @@ interface Share {
 }
 
 /**
- * Limits how many bytes and how many dry runs all callers with the same name (`callerName`) may store together. If a
- * new dry run needs room, their oldest dry runs are removed. Anything else that exceeds the limit is removed again, and
- * its call gets a ShareFullError.
+ * Limits how many bytes of suites and unfinished runs, and how many dry runs, all callers with the same name may store
+ * together (`callerName`). If a new dry run needs room, their oldest dry runs are removed. Anything else that exceeds
+ * the limit is not stored or is removed again, and its call gets a ShareFullError.
  */
 export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDryRuns }: Share): Backend {
   const { runs, suites } = backend;
@@ -220,7 +223,7 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
 function full(mostBytes: number): ShareFullError {
   return new ShareFullError(
     `Your share of the store is full: plans, suites and unfinished runs may take ${mostBytes / MEGABYTE} MB. ` +
-      "Nothing was sent, and nothing of this call was stored",
+      "Nothing was sent, and the data of this call was not stored",
     "Apply or cancel plans and waiting runs (get_run lists them, cancel_run cancels one). " +
       "The person who runs this server can raise TARGETING_MCP_CALLER_MB.",
   );

@@ -53,7 +53,7 @@ interface AfterExecution<Call extends ToolCall, State extends ReportedState> {
 
 /**
  * Executes a run in the background. If another process takes over, the returned run shows what that other process
- * stores. Never rejects: an error stops the run and becomes its reported reason.
+ * stores. Its `rest` never rejects: an error stops the run and becomes its reported reason.
  */
 export function executeRun<Call extends ToolCall, Entry, State extends RunView<Entry>>(
   kind: RunKind<Call, Entry, State, never>,
@@ -324,9 +324,9 @@ function stopRequestsOf(
   };
   const isAsked = async (): Promise<boolean> => (await stops.asked(runId)).length > 0;
   /**
-   * Returns whether a request that the journal announces may still be sent to the service. Call it right before
-   * sending. Once a stop was confirmed to the caller, no request that is announced later is sent. `asked`: whether a
-   * stop was requested when the announcement was stored, if that is known.
+   * Returns whether a request that the journal announces may still be sent to the service. Stops the run if a stop was
+   * requested. Call it right before sending. Once a stop was confirmed to the caller, no request that is announced
+   * later is sent. `asked`: whether a stop was requested when the announcement was stored, if that is known.
    */
   const mayLeave = async (asked?: boolean): Promise<boolean> => {
     if (!controller.signal.aborted && (asked ?? (await isAsked()))) stop("cancelled");

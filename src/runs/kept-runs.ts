@@ -52,7 +52,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     this.#of = of;
   }
 
-  /** Finds a stored run. While another process executes it, the returned run keeps up with what that process stores. */
+  /** Finds a stored run. If another process executes it, the run shows what that process stores once `rest` is read. */
   async find(runId: string): Promise<Run<Call, State> | undefined> {
     const followed = this.#followed.get(runId);
     if (followed !== undefined && (await followed.look())) return followed.run;
@@ -72,7 +72,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     return stored && understood(this.#kind, stored);
   }
 
-  /** Reads a run. Undefined if another process is just starting it. `isDrivenHere`: this process holds its lease. */
+  /** Reads a run. Undefined if it is just being started or not stored. `isDrivenHere`: its lease is held here. */
   async read(runId: string, isDrivenHere = false): Promise<LoadedRun<Call, Entry, State> | undefined> {
     const stored = await this.stored(runId);
     return stored && this.#readFrom(stored, isDrivenHere);
@@ -105,7 +105,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     return read && { header, record, ...read };
   }
 
-  /** Takes the lease of a run once the process that plans it releases it. Undefined if the run was started or ended. */
+  /** Takes the lease of a run. Waits while another process plans it. Undefined if that process starts or ends it. */
   async leaseToStart(runId: string): Promise<Lease | undefined> {
     const { store, clock } = this.#of;
     for (;;) {
@@ -144,7 +144,7 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
     }
   }
 
-  /** Cancels a run in any state: while another process plans or executes it, or while no process does. */
+  /** Cancels a run unless it is finished. If another process plans or executes it, only asks that process to stop. */
   async cancel(runId: string): Promise<void> {
     const stored = await this.stored(runId);
     if (stored === undefined) return;
@@ -261,8 +261,8 @@ export class LoadedRuns<Call extends ToolCall, Entry, State extends RunView<Entr
   }
 
   /**
-   * Gives the items of requests that a crash left unanswered the outcome `unknown`. Returns the journal entries for
-   * this. They are already applied to the state, so the caller must only write them.
+   * Gives the items of requests that a crash left unanswered the outcome `unknown`, only in the state. Returns the
+   * journal entries for this, which the caller can write.
    */
   #asLeft(state: State): readonly Entry[] {
     const lost = this.#kind.lost?.(state) ?? [];
@@ -421,7 +421,7 @@ export function followedRun<S extends ReportedState>(
     state: () => state,
     isDriven: () => driven,
     look,
-    /** Resolves when no process executes the run or it cannot be read. The first call starts the checks. */
+    /** Resolves when no process executes the run, or it cannot be followed any more. The first call starts checks. */
     rest(): Promise<void> {
       if (resting === undefined) {
         const hint = hintOf(clock, signal);

@@ -98,7 +98,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   /**
    * Starts a stored run and executes it in the background. Until it is known which objects the run changes,
    * `meanwhile` is shown as its state. `lease`: set if this process already holds the run's lease. Returns undefined if
-   * the run was already started. Throws an ExecutionRefusedError.
+   * the run was already started or ended. Throws an ExecutionRefusedError.
    */
   async start(
     header: RunHeader<Call>,
@@ -154,7 +154,10 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.#drive({ header, state, first: begin, open, carryOut: (run) => this.kind.start(run, given) });
   }
 
-  /** Resumes a run. If it is being executed or not yet approved, only returns it. Throws an ExecutionRefusedError. */
+  /**
+   * Resumes a run and withdraws earlier requests to stop it. If it is being executed or only planned, just returns it.
+   * Throws an ExecutionRefusedError.
+   */
   async resume(runId: string, given?: Again): Promise<Run<Call, State> | undefined> {
     const { store } = this.#context;
     const stored = this.#driven.has(runId) ? undefined : await this.stored(runId);
@@ -243,7 +246,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
 
   /**
    * Continues a run whose process has ended. Undefined if another process was faster, or if the run is not `running` any
-   * more. Throws a RunStoreError.
+   * more. Throws a RunStoreError or an ExecutionRefusedError.
    */
   async claim(stored: StoredRun): Promise<Run<Call, State> | undefined> {
     const { store, clock } = this.#context;
@@ -392,13 +395,13 @@ export type EndedRun = Pick<RunSummary, "status" | "open"> & { readonly runId: s
 const RECENT_RUNS = 50;
 /** How long an identical call is declined as well after a person has declined a run, in milliseconds. */
 const DECLINED_MS = 600_000;
-/** How long an identical call resumes or reports an ended run instead of starting a new one, in milliseconds. */
+/** How long an ended run counts as recent, in ms: an identical call may resume or report it. */
 export const SAME_CALL_MS = 3_600_000;
 
 type AnyStore = Pick<RunStore, "withCallLock" | "list" | "record" | "isDriven" | "read">;
 
 /**
- * Returns the run of an identical call, read by `attach`, if a process was still executing it when this call arrived.
+ * Returns the last run of an identical call, read by `attach`, if it had no result yet when this call arrived.
  * Otherwise, starts a run with `make`.
  */
 export function startOrJoin<R>(
@@ -409,7 +412,7 @@ export function startOrJoin<R>(
   return store.withCallLock(fingerprint, async () => {
     const [last] = await store.list({ lastOf: fingerprint });
     if (last !== undefined && (await isOfSameTime(store, last, arrivedAt))) {
-      // A run that cannot be read was never started: its process ended while storing it.
+      // A run that cannot be read is not joined. Mostly, its process ended while storing it, so it was never started.
       const found = await undefinedIfUnreadable(attach(last));
       if (found !== undefined) return found;
     }

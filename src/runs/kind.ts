@@ -68,9 +68,9 @@ export interface Ending {
 export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Entry>, Given, Again = Given>
   extends RunForm<Call, Entry> {
   readonly newState: () => State;
-  /** Whether runs are planned first. If not, an unstarted run is just being started, or its process has ended. */
+  /** Whether runs are planned first. If not, an unstarted run is a dry run, is being started, or lost its process. */
   readonly isPlannedFirst: boolean;
-  /** Whether listing the runs also updates the records of runs whose process has ended. Default: no. */
+  /** Whether records of ended processes' runs are updated once: at the first list or end of a run. Default: no. */
   readonly recoversOrphans?: boolean;
   /** Reads a stored run. Undefined while another process is just starting it. Throws a RunStoreError. */
   readBack(kept: StoredParts<Call, Entry>): Promise<ReadBack<Entry, State> | undefined>;
@@ -78,7 +78,7 @@ export interface RunKind<Call extends ToolCall, Entry, State extends RunView<Ent
   /** Executes a run until it stops, and records why it stopped. The journal is already open. */
   start(run: RunExecution<Call, Entry, State>, given: Given): Promise<void>;
   resume(run: RunExecution<Call, Entry, State>, given: Again | undefined): Promise<void>;
-  /** Called after a takeover, before the run is read. Waiting for the write lock can start then. */
+  /** Called when an orphaned run was taken over, before it is read. Waiting for the write lock can start then. */
   takenOver?(): void;
   lost?(state: State): readonly Entry[];
   stop(ending: Ending, at: number): Entry;
@@ -140,7 +140,7 @@ export interface RunExecution<Call, Entry, State> extends RunAccess<Call, State>
   beforeReport(appendRest: () => void): void;
   markStarted(): Promise<void>;
   mayAnnounce(): boolean;
-  /** Returns whether an announced request may be sent. Call it right before sending. */
+  /** Returns whether an announced request may be sent. Stops the run if it must stop. Call it right before sending. */
   mayLeave(intent?: Intent): Promise<boolean>;
   progress(waitingMs?: number): void;
 }
@@ -154,7 +154,7 @@ export interface Run<Call extends ToolCall = ToolCall, State extends ReportedSta
   status(): RunStatus;
   /** Resolves when the run is on disk or could not be written. A call is answered only then. */
   readonly kept: Promise<void>;
-  /** Resolves when no process executes the run any more. Never rejects. */
+  /** Resolves when no process executes the run any more, or this process cannot follow it. Never rejects. */
   readonly rest: Promise<void>;
   watch(watcher: RunWatcher): () => void;
   /** Stops the run after its current request. Returns false if this process does not execute the run. */
@@ -179,7 +179,7 @@ export interface RunsContext {
   /** The address of the sandbox, or `embedded` for a sandbox in this process. Absent for the live service. */
   readonly sandbox?: string | undefined;
   readonly around?: AroundRun | undefined;
-  /** Called when this process has ended a run or no longer executes it. */
+  /** Called when this process has executed or ended a run. Not called if another process takes over the run. */
   readonly onRest?: ((run: RestedRun) => void) | undefined;
   /** Decides whether a run may be executed. If absent, every run may be. */
   readonly mayExecute?: MayExecute | undefined;
@@ -270,10 +270,10 @@ export interface ExecutableRun {
   readonly header: RunHeader<{ readonly tool: string }>;
 }
 
-/** Returns why a run may not be executed now: the settings or the caller's rights forbid it. Undefined if it may. */
+/** Returns why a run may not be executed now: settings or rights forbid it or are unknown. Undefined if it may. */
 export type MayExecute = (run: ExecutableRun) => Promise<Refusal | undefined>;
 
-/** Thrown if this process may not execute a run. It has not taken the run's lease and has sent nothing. */
+/** Thrown if this process may not execute a run. Thrown before it starts or resumes the run, so nothing was sent. */
 export class ExecutionRefusedError extends Error {
   readonly refusal: Refusal;
   constructor(refusal: Refusal) {

@@ -118,7 +118,7 @@ export type DidCounts = Readonly<Record<Did, number>> & { readonly gone?: number
 
 export type Asked = z.infer<typeof asked>;
 
-/** A name in the call, and the existing name that was meant although its case or outer spaces differ. */
+/** A name in the call, and the existing name that was meant although case, outer spaces or composition differ. */
 export type MatchedName = Fixed<z.infer<typeof takenName>>;
 
 /** Options that were found in another group than the one that the call names. `first` has examples of their names. */
@@ -158,8 +158,8 @@ export function changedAt(
 export const OWN_CODES = {
   INVALID_NAME: "the name breaks the rules of management-api 8.3",
   INVALID_ID: "an ID is not a ULID",
-  INVALID_CONTEXT_ID: "a Context ID is empty or longer than 256 bytes",
-  INVALID_ROW: "a row of a file cannot be read as an item",
+  INVALID_CONTEXT_ID: "a Context ID is empty, longer than 256 bytes, damaged or partly invisible",
+  INVALID_ROW: "a row of a file cannot be read as an item, or contradicts the option that it names",
   INVALID_ITEM: "the fields of the item contradict each other",
   DUPLICATE_IN_INPUT: "an earlier item of the same call has the same name or ID",
   NAME_NOT_FOUND: "no option or targeting has this name",
@@ -172,13 +172,13 @@ export const OWN_CODES = {
   NO_FREE_PLACE: "in every order, the changes would for a moment exceed the limit of options of the targeting",
   PLAN_STALE_ELSEWHERE: "another object of the plan has changed since the plan was made",
   NEEDS_FAILED: "the group or targeting that the item needs failed",
-  NO_ANSWER: "no answer came within the retry budget",
+  NO_ANSWER: "no answer or read within the retry budget shows whether the item was applied",
   NOT_SENT: "the service could not be reached within the retry budget",
   BUSY: "other writes kept the project locked during the whole retry budget",
   RATE_LIMITED: "the service limits the rate of requests for longer than the retry budget",
   CANCELLED: "the run was cancelled before the item was sent",
   NOT_PLANNED: "the run could not be planned, so nothing was sent",
-  FILE_UNREADABLE: "the file of the call cannot be read",
+  FILE_UNREADABLE: "the file of the call cannot be read or has no rows",
   NOT_SAVED: "the data to save could not be read or written",
   WITHDRAWN: "the run was cancelled before it was started",
   UNDONE: "the run was undone before the item was sent",
@@ -190,7 +190,7 @@ export const OWN_CODES = {
   OWNER_UNCLEAR: "an option or targeting with this name now exists, and another writer may have created it",
   STOPPED_BY_ERROR: "the run stopped at an error of this machine, such as a full disk",
   REJECTED: "the service refused the request with a status that the API documents do not list",
-  VALIDATION: "the service refused the item as invalid",
+  VALIDATION: "the service refused the request or the item as invalid",
   UNAUTHORIZED: "the service does not accept the key",
   FORBIDDEN: "the key lacks the scope that the request needs",
   WRONG_ROUTE: "the service has no such route",

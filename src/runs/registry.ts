@@ -37,7 +37,7 @@ interface AnyKindRuns {
 
 type Context = Pick<RunsContext, "store" | "project" | "environment" | "mayExecute">;
 
-/** An interrupted run. `left`: how many of its items have no outcome, as far as its record says. */
+/** An interrupted run. `left`: how many of its items are not applied, by its record. 1 if the record has no counts. */
 export type Interrupted = Pick<ListedRun, "runId" | "tool"> & { readonly left: number };
 
 const AFTER = "~";
@@ -134,7 +134,10 @@ export class Runs {
     return (await this.#kindOf(runId))?.resume(runId);
   }
 
-  /** Continues a run whose process has ended. Undefined if another process was faster. Throws a RunStoreError. */
+  /**
+   * Continues a run whose process has ended. Undefined if another process was faster, or if the run is not `running`
+   * any more. Throws a RunStoreError or an ExecutionRefusedError.
+   */
   async claim(runId: string): Promise<Run | undefined> {
     const stored = await this.#store.read(runId);
     return stored && this.#kindOfStored(stored)?.claim(stored);
@@ -162,7 +165,10 @@ export class Runs {
     return (await this.#kindOf(runId))?.withdraw(runId, ending);
   }
 
-  /** Yields a caller's runs, the newest first. Omits runs that are not started and whose objects are not known yet. */
+  /**
+   * Yields a caller's runs, the newest first, after updating records of ended processes. Omits runs of other tools,
+   * runs in a newer format, and runs that are not started and whose objects are not known yet.
+   */
   async *list(caller: string): AsyncGenerator<ListedRun> {
     for (const kind of this.#kinds) await kind.recoverOrphans();
     for await (const runId of this.#idsOf(caller)) {
@@ -255,7 +261,7 @@ export class Runs {
     return this.#kinds.find(({ kind }) => kind.name === header.kind);
   }
 
-  /** Makes a summary of a run whose record has none. Undefined if it has no content yet. Throws a DamagedRunError. */
+  /** Makes a summary of a run. Undefined if it has no content yet or is unreadable. Throws a DamagedRunError. */
   async #lookedAt(runId: string): Promise<RunSummary | undefined> {
     const stored = await unlessDamaged(this.#store.read(runId));
     const run = stored && (await unlessDamaged(this.find(runId)));

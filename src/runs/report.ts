@@ -74,13 +74,13 @@ export interface FailureGroup {
   readonly outcome: Outcome;
   readonly reason: Reason;
   readonly count: number;
-  /** The positions of the first failed objects in the caller's input, counted from 0. */
+  /** The positions of the group's first objects in the caller's input, counted from 0. */
   readonly indexes: readonly number[];
   /** Where the objects are in the input, as a few ranges of line numbers of the file or of item numbers from 1. */
   readonly places: readonly PlaceRange[];
   readonly placesOmitted: boolean;
   readonly byLine: boolean;
-  /** Set if the objects are sub-options of new groups or options of new targetings. */
+  /** Set if the objects have failed and are sub-options of new groups or options of new targetings. */
   readonly isInside?: true;
   readonly contextIds?: number;
   readonly ref?: string;
@@ -212,7 +212,7 @@ export function didCounts(state: ReportedState): DidCounts | undefined {
 /** How many options a run changed, left as they were or has yet to change. `objects`: the items about these options. */
 export type OptionCounts = Readonly<Record<"changed" | "same" | "pending" | "objects", number>>;
 
-/** Counts each option of a run once, even if several objects change it. */
+/** Counts options, not objects: each at most once as changed, once as pending, or as the same if it is neither. */
 export function optionCounts(state: ReportedState): OptionCounts {
   const kinds = { changed: new Set<string>(), same: new Set<string>(), pending: new Set<string>() };
   let objects = 0;
@@ -246,7 +246,7 @@ type Kind = Pick<Collected, "reason" | "count" | "places" | "placesOmitted">;
 /** Returns the remedy for a reason. `kind`: a text that is equal for reasons described in the same words. */
 type WordsOf = (reason: Reason) => { readonly remedy: string; readonly kind: string };
 
-/** Groups unsuccessful objects by outcome, reason and remedy, largest first, each with up to `mostRanges` ranges. */
+/** Groups skipped and unsuccessful objects, mainly by outcome, reason and remedy. The largest groups come first. */
 export function failureGroups(
   state: ReportedState,
   wordsOf: WordsOf = () => ({ remedy: "", kind: "" }),
@@ -429,7 +429,7 @@ function kindsAndNames(state: ReportedState) {
   return { ...(group.items > 0 && { groups: group }), ...(targeting.items > 0 && { targetings: targeting }), names };
 }
 
-/** Counts changed objects by kind of change. Undefined if there are none, or if a change is unknown. */
+/** Counts changed objects, and those to change, by kind of change. Undefined if none, or if a change is unknown. */
 export function changeKindsOf(state: ReportedState): ChangeKinds | undefined {
   const kinds = { renamed: 0, moved: 0, exposed: 0, extended: 0, added: 0, reduced: 0, removed: 0 };
   const groups = new Set<string | null | undefined>();

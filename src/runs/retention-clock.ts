@@ -16,7 +16,7 @@ export interface Readings {
   readonly others: readonly number[];
   /**
    * The creation time of the newest run that is older than this process. Used instead of the last stored reading of the
-   * clock if none is stored yet. Undefined if there is no such run.
+   * clock if none is stored yet and no other clock is known. Undefined if there is no such run.
    */
   readonly newest?: number | undefined;
 }
@@ -74,7 +74,7 @@ function dayOf(time: number): string {
 
 export interface RetentionWatch {
   readonly noteService: (time: number) => void;
-  /** Reads the clocks and stores the reading. Returns why no run may be removed now; undefined if runs may be. */
+  /** Stores a clock reading and reports a new doubt. Returns why no run may be removed now; undefined if one may. */
   readonly doubt: () => Promise<string | undefined>;
   readonly peek: () => Promise<string | undefined>;
   /** Sets the listener for doubts. It is called once for each new doubt. */

@@ -14,7 +14,7 @@ export class RunStoreError extends Error {
   }
 }
 
-/** The store has lost entries that it had confirmed. So the journal may not show everything that was applied. */
+/** The store has or may have lost entries that it had confirmed. So the journal may not show all that was applied. */
 export class LostEntriesError extends RunStoreError {}
 
 /** The stored data of a run is damaged, so it is unknown what the run has sent or changed. */
@@ -41,7 +41,7 @@ export class DamagedRunError extends RunStoreError {
 /** The store cannot be reached, or has no tables yet. The message says whether the call may have started a run. */
 export class StoreUnavailableError extends RunStoreError {}
 
-/** What is stored when a run is created. `call` was parsed by the code for the run's kind. */
+/** What is stored when a run is created. `call` has a type once the code for the run's kind has parsed it. */
 export interface RunHeader<Call = unknown> extends Readonly<Omit<z.infer<typeof runHeaderSchema>, "version" | "call">> {
   readonly call: Call;
 }
@@ -78,7 +78,7 @@ export interface Revision {
   readonly bytes: number;
 }
 
-/** A stored run. The call was parsed by the code for the run's kind. Entries are parsed each time they are read. */
+/** A stored run. The code for the run's kind (`understood`) parses the call, and entries each time they are read. */
 export interface StoredRun<Call = unknown, Entry = string> {
   readonly header: RunHeader<Call>;
   readonly record: RunRecord;
@@ -87,9 +87,9 @@ export interface StoredRun<Call = unknown, Entry = string> {
 }
 
 /**
- * What is stored of a run in addition to its journal. `input`: the file of the call. `sheet`: the spreadsheet from
- * which a plan was made. `proposed`: the plan that waits for approval. `removed`: the Context IDs and options that the
- * run removed. `former`: the previous values of what it changed. `rejects`: the rows of the file that failed.
+ * What is stored of a run in addition to its journal. `input`: the file, plan or events of the call. `sheet`: the
+ * spreadsheet from which a plan was made. `proposed`: the plan of a run that is not started. `removed`: the Context IDs
+ * and options that the run removes. `former`: the previous values of what it changes. `rejects`: rows that failed.
  */
 export type RunPart = "input" | "sheet" | "proposed" | "removed" | "former" | "rejects";
 
@@ -110,16 +110,16 @@ export interface RunStore {
   create(header: RunHeader): Promise<void>;
   /** Replaces a record. Returns false if another process has stored a newer version. Throws a LeaseLostError. */
   update(runId: string, record: RunRecord, lease?: Lease): Promise<boolean>;
-  /** Returns the record of a run. It also says whether the stored data is damaged. Undefined if there is no run. */
+  /** Returns the record of a run. Its summary, if any, says whether stored data is damaged. Undefined without a run. */
   record(runId: string): Promise<RunRecord | undefined>;
   read(runId: string): Promise<StoredRun | undefined>;
   revision(runId: string): Promise<Revision | undefined>;
   /**
    * Returns the IDs of runs, the newest first. A query for a caller returns one page; an empty page is the end. A query
-   * for unfinished runs may also return finished ones. Fast even if many runs are stored.
+   * for unfinished runs may also return finished ones, or omit all but the newest 1,000. Fast even if many are stored.
    */
   list(query: RunQuery): Promise<readonly string[]>;
-  /** Takes the lease of a run. Undefined while it is held. Late writes of the previous holder have no effect. */
+  /** Takes the lease of a run. Undefined while it is held. The previous holder can then only use `appendLate`. */
   lease(runId: string): Promise<Lease | undefined>;
   /** If the store does not answer this call in time, the error names this run. Absent for a store of this machine. */
   mention?(runId: string): void;
@@ -132,7 +132,7 @@ export interface RunStore {
   discard(runId: string): Promise<void>;
   /** Calls the listener when another process may have changed the run. Absent if processes do not notify each other. */
   watch?: Watch;
-  /** Runs `work` while no other process runs its own `work` for an identical call. */
+  /** Runs `work` while no `work` of an identical call runs, in this or another process. */
   withCallLock<T>(fingerprint: string, work: () => Promise<T>): Promise<T>;
   readonly parts: PartStore;
   readonly stops: StopStore;
@@ -166,7 +166,7 @@ interface SizeStore {
 }
 
 interface RetentionStore extends RetentionWatch {
-  /** Removes runs that are too old, and the oldest runs if there are too many. */
+  /** Removes old runs: those that are too old, too many or too large. Removes none while the clock is in doubt. */
   tidy(): Promise<void>;
 }
 
@@ -174,8 +174,8 @@ interface RetentionStore extends RetentionWatch {
 export interface OrphanedRuns {
   /**
    * Registers that this process executes a run of a project, until the returned function is called. Returns undefined
-   * if this process may only plan the run: it is no worker, or it already executes runs of the maximum number of
-   * projects.
+   * if this process may only plan the run: it is no worker, or the project is one of `startClaiming` and this process
+   * already executes runs of the maximum number of other projects.
    */
   drives(project: string): (() => void) | undefined;
   hasWorker(project: string): Promise<boolean>;
@@ -219,7 +219,7 @@ export function undefinedIfNothingStored<T>(taking: Promise<T>): Promise<T | und
 
 const CALL_GROUPS = 64;
 
-/** Assigns a call to one of a few groups. The calls of one group are handled one after another. */
+/** Assigns a call to one of a few groups. The calls of one group share a call lock, so they wait for each other. */
 export function callGroupOf(fingerprint: string): string {
   return String([...fingerprint].reduce((sum, letter) => sum + letter.charCodeAt(0), 0) % CALL_GROUPS);
 }
@@ -254,7 +254,7 @@ export async function* wholeLines(pieces: AsyncIterable<Uint8Array>): AsyncGener
   }
 }
 
-/** The version of the format of headers and journals. Runs with a newer version are not changed. */
+/** The version of the format of headers and journals. A store in files refuses to read runs with a newer version. */
 export const VERSION = 1;
 
 export const runHeaderSchema = z.object({
@@ -288,7 +288,7 @@ const kindCounts = z.object({ items: z.number(), created: z.number(), changed: z
 const changeKinds = z.object({
   renamed: z.number(),
   moved: z.number(),
-  /** The name of the only group into which objects were moved; null: the top level. Absent if there are several. */
+  /** The name of the only group into which objects were moved; null: the top level. Absent if several or unknown. */
   into: z.string().nullable().exactOptional(),
   /** How many groups now show or hide their sub-options. */
   exposed: z.number(),
@@ -332,7 +332,7 @@ const runSummarySchema = z.object({
       groups: kindCounts.exactOptional(),
       targetings: kindCounts.exactOptional(),
       how: changeKinds.exactOptional(),
-      /** The current names of the first objects that the run created, changed or deleted. */
+      /** The names of the first objects that the run created, changed or deleted. Renamed ones have the new name. */
       names: z.object({ created: firstNames, changed: firstNames, deleted: firstNames }).exactOptional(),
       beganAt: z.number().exactOptional(),
       within: z.string().exactOptional(),

@@ -11,14 +11,14 @@ export interface Fence {
 }
 
 /**
- * The last byte of a request was not sent, because the lease was lost or this process was suspended for too long. So
+ * A request was not sent completely, mostly because the lease was lost or too much time passed before its last byte. So
  * the request has no effect.
  */
 export class HeldBackError extends Error {}
 
 /** The maximum time from reading both clocks (`Intent`) to sending the last byte of a request, in milliseconds. */
 export const SEND_WINDOW_MS = 2000;
-/** How long after a takeover the previous process may still send requests, in milliseconds. */
+/** How long the new holder waits after a takeover, in ms. Until then, the previous one may still send requests. */
 const TAKE_OVER_WAIT_MS = SEND_WINDOW_MS + 500;
 
 /** How long a renewed lease counts as held without reading the store, in ms. Not used to decide about sending. */
@@ -28,7 +28,7 @@ export const RECENT_MS = 100;
 export interface Intent {
   readonly monotonic: number;
   readonly wall: number;
-  /** Whether a stop was requested before the request was announced on disk. Absent if that is unknown. */
+  /** Whether a stop was requested, read with or after the announcement of the request on disk. Absent if unknown. */
   readonly stopAsked?: boolean;
 }
 
@@ -47,7 +47,7 @@ export interface Turn {
 export interface Lease extends Turn {
   /** Whether the previous holder may still run and write. */
   readonly isTakenOver: boolean;
-  /** Throws a LeaseLostError if the lease is lost. Reads the store if the last renewal is older than `recentMs`. */
+  /** Renews the lease if the last renewal is older than `recentMs`. Throws a LeaseLostError if it is lost. */
   check(recentMs?: number): Promise<void>;
   stillHeld(): Promise<boolean>;
   release(): Promise<void>;
@@ -80,7 +80,7 @@ export function isFresh(intent: Intent, clock: Clock): boolean {
 export function checkFresh(intent: Intent, clock: Clock): void {
   const passed = agoOf(intent, clock);
   if (passed > SEND_WINDOW_MS) {
-    throw new HeldBackError(`this process was suspended for ${Math.round(passed)} ms before the request could be sent`);
+    throw new HeldBackError(`${Math.round(passed)} ms passed before the request could be sent, which is too long`);
   }
 }
 
@@ -156,7 +156,7 @@ export abstract class HeldLease implements Lease {
   }
 
   mayLeave(intent: Intent): void {
-    if (this.lost.aborted) throw new HeldBackError("another process has the write lock now");
+    if (this.lost.aborted) throw new HeldBackError("another process has taken over this run or the write lock");
     checkFresh(intent, this.#clock);
   }
 

@@ -177,7 +177,7 @@ async function newestFirst(folder: string): Promise<readonly string[]> {
 interface ContentsFile {
   readonly file: string;
   readonly onProblem: (problem: unknown) => void;
-  /** The maximum size of the file and its renamed predecessor together, in bytes. The oldest IDs are removed first. */
+  /** About the maximum size of the file and its renamed predecessor together, in bytes. The predecessor is replaced. */
   readonly mostBytes?: number;
 }
 
@@ -420,7 +420,7 @@ const UNUSABLE = {
   EACCES: "this server may not read or write it",
 } as const;
 
-/** Returns the shared key (32 bytes), created on first use. An incomplete one is replaced. Throws a RunStoreError. */
+/** Returns the shared key (at least 32 bytes), created on first use or if incomplete. Throws a RunStoreError. */
 export async function sealKeyIn(stateDir: string): Promise<Uint8Array> {
   const file = join(stateDir, SEAL_KEY_FILE);
   try {

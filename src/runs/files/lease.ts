@@ -41,9 +41,9 @@ interface Generation {
  * Each holder creates a file with the next number, so only one process can succeed the previous holder. The file with
  * the highest number is never removed, because the numbers must not start again.
  *
- * A lease ends when it is released, when its process is known to be gone, or `TTL_MS` after its last renewal. In the
- * last case, the old holder may still send an announced request, so the new holder waits before it sends. The file is
- * not forced to disk, because a power failure ends all holders anyway.
+ * A lease ends when it is released, when its process is gone or seems to be, or `TTL_MS` after its last renewal. If it
+ * is not certain that the old holder is gone, it may still send an announced request, so the new holder waits before it
+ * sends. The file is not forced to disk, because a power failure ends all holders anyway.
  */
 export async function tryLease(folder: string, name: string, clock: Clock): Promise<Lease | undefined> {
   const newest = await newestGeneration(folder, name);
@@ -253,7 +253,7 @@ export function machineLock(folder: (project: string) => string, clock: Clock): 
 
 /**
  * Combines a queue for the callers in this process with a lease that excludes other processes. The lease is kept for
- * `KEEP_MS` after the work, in case more work follows, unless another process asks for it.
+ * `KEEP_MS` after the work, in case more work follows, unless another process has already asked for it.
  */
 export function sharedLock<L extends Lease>(leases: SharedLeases<L>, clock: Clock, lookAgainMs: number): ProjectLock {
   const queue = processLock(clock);

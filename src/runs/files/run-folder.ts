@@ -64,8 +64,8 @@ export async function runsIn(folder: string): Promise<readonly string[]> {
 
 /**
  * Reads the record of a run. If the newest record cannot be read, or says that the run is not started although the
- * journal has entries, the run counts as started: after a power failure, an old record can reappear. The summary says
- * whether a file is damaged.
+ * journal has entries, the run counts as started: after a power failure, an old record can reappear. The summary, if
+ * any, says whether the header or the journal is damaged.
  */
 export async function readRecord(folder: string, runId: string): Promise<RunRecord | undefined> {
   const place = join(folder, runId);
@@ -85,8 +85,8 @@ export async function readRecord(folder: string, runId: string): Promise<RunReco
 }
 
 /**
- * Returns whether files of a run are damaged, judged by their length and their first and last characters. `summary`
- * must be read before the files, because the journal may grow in the meantime.
+ * Returns whether the header or the journal of a run is damaged, judged by length and by first and last characters.
+ * `summary` must be read before the files, because the journal may grow in the meantime.
  */
 export async function isDamaged(folder: string, runId: string, summary?: RunSummary): Promise<boolean> {
   const [header, journal] = await Promise.all([
@@ -183,8 +183,8 @@ export async function withStoreErrors<T>(
     // An error without `syscall` is not of the file system. It comes from the source of the pieces, such as a request.
     if (!(thrown instanceof Error && "syscall" in thrown)) throw thrown;
     throw new RunStoreError(
-      `${what} cannot be stored in ${folder} (${thrown.message})${effect}`,
-      "Free disk space, or set TARGETING_MCP_STATE_DIR to a folder that this server can write.",
+      `${what} cannot be stored or read in ${folder} (${thrown.message})${effect}`,
+      "Free disk space, or set TARGETING_MCP_STATE_DIR to a folder that this server can read and write.",
       { cause: thrown },
     );
   }

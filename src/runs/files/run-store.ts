@@ -68,7 +68,7 @@ export function fileRunStore(folder: string, clock: Clock, keep = DEFAULT_RETENT
   const retention = clockOf(folder, index, clock, keep);
   const old = sweeper({ folder, index, clock, doubt: retention.doubt }, keep);
   const turns = machineLock((turn) => join(folder, INDEX_FOLDER, "turns", turn), systemClock);
-  /** Adds runs that the index lacks. Does this once in each process, before the index is first used. */
+  /** Adds runs that the index lacks. Does this once in each process, before runs are first listed or tidied. */
   const known = onceDone(() => adoptRuns(folder, index));
   const withIndex = <T>(work: () => Promise<T>) => withStoreErrors(folder, () => known().then(work));
   return {
@@ -258,7 +258,7 @@ function clockOf(folder: string, index: RunIndex, clock: Clock, keep: Retention)
 }
 
 /**
- * Removes old runs. Runs that were never started are removed after a day, and unfinished runs are never removed.
+ * Removes old runs. Runs that were never started are removed after a day, and other unfinished runs are never removed.
  * Finished runs that store what they removed from the service are removed only by age.
  */
 function sweeper(of: RunsFolder, keep: Retention) {

@@ -10,7 +10,7 @@ const ANSWER_MS = 5000;
 const LAST_ANSWER_MS = 1000;
 const CONNECT_MS = 3000;
 
-/** SQLSTATE codes after which a statement is repeated: no connection, no resources, or cancelled. */
+/** SQLSTATE codes after which a statement is repeated: no connection or resources, cancelled, a lock, or read-only. */
 const AWAY_STATES = /^(08...|53[0-4]..|57014|57P0[1-5]|55P03|40001|40P01|25006)$/;
 
 const STORE_REMEDY = "Try again when the database of TARGETING_MCP_STORE answers. Runs then continue automatically.";
@@ -22,7 +22,7 @@ export interface DatabaseOptions {
   readonly url: string;
   /** The direct address of the database, if `url` leads to a pooler. */
   readonly listenUrl?: string | undefined;
-  /** The maximum number of connections. One of them only shows others that this process is alive. */
+  /** The maximum number of lasting connections. One shows that this process is alive and receives notifications. */
   readonly connections: number;
 }
 
@@ -158,7 +158,8 @@ function refused(cause: unknown): RunStoreError {
       { cause },
     );
   }
-  const remedy = code === "42501" ? RIGHTS_REMEDY : code !== undefined && code in NAMING ? ENTRY_REMEDY : STORE_REMEDY;
+  const remedy =
+    code === "42501" ? RIGHTS_REMEDY : code !== undefined && code in STATE_WORDS ? ENTRY_REMEDY : STORE_REMEDY;
   return new RunStoreError(`the store of TARGETING_MCP_STORE refused a statement (${why})`, remedy, { cause });
 }
 
@@ -166,7 +167,7 @@ export const RIGHTS_REMEDY =
   "Allow the role of TARGETING_MCP_STORE to create the schema targeting_mcp, or make it the owner of that schema and its tables.";
 const ENTRY_REMEDY = "Check the user, the password and the name of the database in TARGETING_MCP_STORE.";
 
-const NAMING: Readonly<Record<string, string>> = {
+const STATE_WORDS: Readonly<Record<string, string>> = {
   "28000": "it does not let this user in",
   "28P01": "it does not accept the password",
   "3D000": "there is no such database",
@@ -176,7 +177,7 @@ const NAMING: Readonly<Record<string, string>> = {
 function whyOf(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);
   const code = "code" in cause ? String(cause.code) : "";
-  const why = NAMING[code] ?? cause.message;
+  const why = STATE_WORDS[code] ?? cause.message;
   // If all addresses of a host fail, Node's error has a code but no message.
   return why === "" ? code : why;
 }

@@ -4,7 +4,7 @@ import { beyondCall, type Clock } from "../../platform/clock.ts";
 import { HeldLease, type Lease } from "../turn.ts";
 import { AGAIN_MS, type Database, inCallTime, ONCE, retryWhileAway } from "./database.ts";
 
-/** The first key of all advisory locks of this program. `is_gone` in the migrations contains it as well. */
+/** The first key of the locks of processes. Other SQL contains it as well, such as `is_gone` in the migrations. */
 const LOCKS = 1953325936;
 const READY_MS = 5000;
 const SEEN_EVERY_MS = 5000;

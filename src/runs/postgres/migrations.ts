@@ -43,7 +43,7 @@ create table targeting_mcp.run (
     -- Who wrote this version. It allows an update to be repeated if its answer was lost.
   version_by uuid,
   record text,
-    -- The number of journal entries, and the number of those that previous executors added late.
+    -- The number of journal entries, without those that previous executors added late, and the number of these.
   seq bigint not null default 0,
   late int not null default 0,
   bytes bigint not null default 0,

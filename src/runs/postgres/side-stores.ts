@@ -80,7 +80,7 @@ function recordOf({ targetingId, updatedAt, contextCount }: SeenOption): string 
   return JSON.stringify([targetingId, updatedAt, contextCount]);
 }
 
-/** Collects values until `work` begins, and passes them to one call of `work`. */
+/** Collects up to `AT_ONCE` values until `work` begins, and passes them to one call of `work`. */
 function gathered<One, Done>(work: (all: readonly One[]) => Promise<Done>): (one: One) => Promise<Done> {
   let waiting: { readonly all: One[]; readonly done: Promise<Done> } | undefined;
   return (one) => {
@@ -205,7 +205,7 @@ export async function storedSealKey(database: Database): Promise<Uint8Array> {
   return key;
 }
 
-/** Throws a RunStoreError if other processes sign with another key, because they could not verify our tokens. */
+/** Stores the hash of the first key. Throws a RunStoreError for another key, whose tokens others could not verify. */
 export async function checkSealKey(database: Database, key: Uint8Array): Promise<void> {
   const own = hash("sha256", key);
   if ((await keptSetting(database, "hash of the seal key", own)) === own) return;
@@ -315,7 +315,7 @@ function clockOf(database: Database, keep: Retention, clock: Clock): RetentionWa
   });
 }
 
-/** Removes old runs and other old rows in the background, in small steps. Keeps runs while the clock may be wrong. */
+/** Removes old runs and other old rows in small steps, also in the background. Keeps runs if the clock is in doubt. */
 export function sweeper(database: Database, keep: Retention, clock: Clock) {
   const waiting = new Set<string>();
   let timer: NodeJS.Timeout | undefined;

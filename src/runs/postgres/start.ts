@@ -53,7 +53,7 @@ export interface FoundStore extends Partial<Pick<ProbedServer, "server">>, Pick<
   readonly problem?: RunStoreError;
 }
 
-/** Inspects a store without changing it. Does not wait for a database that cannot be reached. */
+/** Inspects a store without changing it. Does not try again if the database cannot be reached. */
 export function lookAtStore(where: DatabaseOptions): Promise<FoundStore> {
   return opened(where, async (database) => {
     let found: FoundStore = { weaknesses: [] };

@@ -91,7 +91,9 @@ describe("runs that may be unfinished are found", () => {
   test("where the index cannot be kept that is said, since a run without a mark would not be found", async () => {
     const folder = await newFolder();
     await writeFile(join(folder, "calls"), "a file, where a folder should be");
-    await expect(storeIn(folder).create(headerOf(newRunId()))).rejects.toThrow(`runs cannot be stored in ${folder}`);
+    await expect(storeIn(folder).create(headerOf(newRunId()))).rejects.toThrow(
+      `runs cannot be stored or read in ${folder}`,
+    );
   });
 
   test("where the process died between the summary and the mark, it is looked at, and no more", async () => {
