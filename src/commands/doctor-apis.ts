@@ -60,7 +60,7 @@ function namesOf(names: Names, { isSandbox }: ProbeOptions): Names {
 /** A valid ULID from the year 1970. No service has an object with this ID. */
 const NO_SUCH_ID = "00000000000000000000000000";
 
-/** Checks the management API: reads an unknown ID, and sends writes without items (refused, management-api 8.1). */
+/** Checks the management API: reads an unknown ID and, unless read-only, sends empty writes (management-api 8.1). */
 export async function checkManagement(api: ManagementApi, options: ProbeOptions): Promise<readonly Check[]> {
   const reads: readonly Probe[] = [
     { operation: "getTargeting", scope: "read", send: () => api.getTargeting(NO_SUCH_ID) },
@@ -87,7 +87,7 @@ const BULK_WRITES = [
   "deleteOptions",
 ] as const satisfies readonly Operation[];
 
-/** Checks the event API with an event without user and name, which the service never records. */
+/** Checks the event API, unless read-only, with an event without user and name, which the service never records. */
 export async function checkEvents(api: EventApi, options: ProbeOptions): Promise<readonly Check[]> {
   if (options.readOnly) return [notWritten(EVENTS)];
   const probed = await outcomesOf([{ operation: "trackEvent", scope: "write", send: () => api.track("{}") }]);

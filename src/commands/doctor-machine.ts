@@ -13,7 +13,7 @@ import { SETTINGS } from "../settings/registry.ts";
 import { type Settings, type SettingsInput, settingText } from "../settings/settings.ts";
 import { isPlain, type Setting } from "../settings/value-types.ts";
 
-/** The result of a check. `note`: harmless, but possibly unexpected. `problem`: must be fixed. */
+/** The result of a check. `note`: may be intended, or cannot be decided. `problem`: must be fixed. */
 export interface Check {
   readonly about: string;
   readonly state: "ok" | "note" | "problem";
@@ -39,7 +39,7 @@ export function checkNode(running: string): Check {
   return isRecent ? ok("Node", running) : problem("Node", `${running} is too old`, `Install Node ${least} or newer.`);
 }
 
-/** Checks whether the state folder can be written to. If the folder does not exist yet, checks its parent. */
+/** Checks whether the state folder can be written to. If it does not exist yet, checks the nearest folder above it. */
 async function checkStateFolder(folder: string): Promise<Check> {
   const about = "state folder";
   try {
@@ -63,7 +63,8 @@ async function checkStateFolder(folder: string): Promise<Check> {
 }
 
 export async function checkFolders(folders: readonly string[]): Promise<readonly Check[]> {
-  if (folders.length === 0) return [ok("allowed folders", "none: file and saveTo are refused")];
+  if (folders.length === 0)
+    return [ok("allowed folders", "none: saveTo is refused, and so is file, unless the client offers folders")];
   return Promise.all(folders.map(checkFolder));
 }
 
@@ -104,7 +105,7 @@ export interface StoreShown {
   readonly ok: boolean;
   /** The version of the database server. Absent if the database did not answer. */
   readonly server?: string | undefined;
-  /** The migrations of the database (last and needed), and the size of each table in bytes. */
+  /** The migrations (last and needed), the number of runs, and the size of each table in bytes. */
   readonly tables?: FoundStore["tables"];
   readonly problems: readonly string[];
 }
@@ -147,7 +148,7 @@ function sizeWords({ runs, bytes }: NonNullable<FoundStore["tables"]>): string {
 
 type Exposure = Check & { readonly state: "note" | "problem"; readonly remedy: string };
 
-/** Checks whether files with secrets are readable for others, and whether keys are sent without encryption. */
+/** Checks whether files with secrets are open to others, and whether keys are sent without encryption. */
 export function exposures(settings: Settings, input: SettingsInput): readonly Exposure[] {
   return [...openFiles(settings), ...plainAddresses(settings, input)];
 }

@@ -24,7 +24,7 @@ export function commandHelp({ usage, meaning, options }: HelpedCommand): string 
   if (flags.length > 0) lines.push("Flags of this command:", ...flags, "");
   return [
     ...lines,
-    "For the settings, which are also accepted as flags, and the other commands: targeting-mcp --help",
+    "For the settings, most of which are also flags, and the other commands: targeting-mcp --help",
     "",
   ].join("\n");
 }

@@ -196,7 +196,7 @@ function partsMaker(
   };
 }
 
-/** Stops runs before their next request, and waits until all calls in progress are answered. */
+/** Stops runs before their next request, and waits for the calls in progress, but only for a limited time. */
 async function stop(
   { server, close }: ReturnType<typeof createHttpServer>,
   all: Projects,

@@ -14,7 +14,7 @@ import { shownEnvironment } from "../web/seen.ts";
 const ENDS_AFTER_MS = 600_000;
 const LOOK_MS = 1000;
 
-/** Serves the web page for this machine's state folder. Ends at a signal, or some time after the page was closed. */
+/** Serves the web page for the local user's runs. Ends at a signal, or some time after the page was closed. */
 export async function runPage(line: CommandLine): Promise<number> {
   const asked = stopSignal();
   const port = optionOf(line, "port", wholeNumber(0, 65_535)) ?? 0;

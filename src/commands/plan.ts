@@ -27,7 +27,7 @@ interface PlanLine extends AskedFile {
   readonly out: string | undefined;
 }
 
-/** Shows what applying a file would change. Exit code: 0 if nothing, 2 if something, 1 after an error. */
+/** Shows what applying a file would change. Exit code: 0: nothing, 2: something, 1: an error or conflict. */
 export async function runPlan(line: CommandLine): Promise<number> {
   const [asJson, asMarkdown] = [isOn(line, "json"), isOn(line, "markdown")];
   if (asJson && asMarkdown) throw new SettingsError("--json and --markdown cannot be combined");
@@ -86,7 +86,7 @@ function printJson(value: PlanJson): void {
   process.stdout.write(`${JSON.stringify({ ...value, problems }, null, 2)}\n`);
 }
 
-/** Compares the service with a file's base, or with the file if it has none. Exit code: 0 if equal, 2 if not. */
+/** Compares the service with a file's base or, without one, with the file. Exit code: 0: equal, 2: not, 1: an error. */
 export async function runDrift(line: CommandLine): Promise<number> {
   const asked = askedFile(line, "the file of a desired state");
   return withProject(line, "drift", (context) => drift(asked, context));

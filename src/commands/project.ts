@@ -21,7 +21,7 @@ export interface PlanContext extends ToolContext {
 /** The longest delay of a timer, in ms. Commands in a terminal may wait as long as they need. */
 const ANY_TIME_MS = 2 ** 31 - 1;
 
-/** Runs `work`. Returns its exit code, or 1 if it throws. Throws a SettingsError if no API is configured. */
+/** Runs `work`. Returns its exit code, or 1 if it throws. Throws a SettingsError if no management API is set. */
 export async function withProject(
   line: CommandLine,
   command: string,

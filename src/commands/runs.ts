@@ -117,8 +117,8 @@ function placeToName({ runId, environment, sandbox }: RunHeader): string {
   }
   if (sandbox === "embedded") {
     return (
-      `run ${runId} was made in a sandbox that was part of its server. That sandbox ended with the server, so ` +
-      "there is nothing to undo"
+      `run ${runId} was made in a sandbox that is part of its server, and ends with it. Only that ` +
+      "server can undo the run"
     );
   }
   const address = sandbox === undefined ? "to the address of that sandbox" : `=${sandbox}`;

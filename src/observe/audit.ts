@@ -5,9 +5,9 @@ import { isSaveKind } from "../saves/save-runs.ts";
 import type { DecisionLine, Tool, ToolServices } from "../tools/define-tool.ts";
 import type { Log } from "./log.ts";
 
-/** An audit entry about the outcome of a run, or of a call without a run that may have changed data in an API. */
+/** An audit entry about the outcome of a run, or about a call that may have changed data in an API. */
 interface OutcomeLine extends Pick<DecisionLine, "caller" | "project"> {
-  /** The ID of the HTTP request that started the run. Absent if there was none, or if another process received it. */
+  /** The ID of the HTTP request or, for a call over stdio, of the call. Absent if it is not known in this process. */
   readonly requestId?: string | undefined;
   readonly environment: string;
   readonly tool: string;
@@ -57,7 +57,7 @@ export interface AuditedCall {
 
 const OPEN: ReadonlySet<string> = new Set(["running", "needs_confirmation"]);
 
-/** Writes the entry of a call, unless its run has ended and so has an entry. `answer`: undefined if the call failed. */
+/** Writes the entry of a call that may have changed data, unless its run does. `answer`: undefined if it failed. */
 export function auditCall(
   audit: Audit,
   { tool, caller, requestId, services: { environment, project } }: AuditedCall,
@@ -80,7 +80,7 @@ export function auditCall(
   if (runId === undefined || OPEN.has(status)) audit({ ...line, runId, outcome: status, counts });
 }
 
-/** Writes the audit entry of a run, unless it only exports data. `requestId`: the call's HTTP request, if known. */
+/** Writes the audit entry of a run, unless it only exports data. `requestId`: of the call's request, if known. */
 export function auditRun(
   audit: Audit,
   { kind, header, status, counts }: RestedRun,

@@ -197,7 +197,7 @@ export type OpenTelemetry = typeof import("@opentelemetry/api");
 
 /**
  * Creates an observer that records traces. A run may last longer than its call, so it has its own trace, with a link to
- * that of the call. Names follow the semantic conventions for MCP. Spans do not contain callers, objects or arguments.
+ * that of the call. Spans of calls follow the semantic conventions for MCP. No span has callers, objects or arguments.
  */
 export function traces({ trace, context, propagation, ...api }: OpenTelemetry, version: string): Observer {
   const tracer = trace.getTracer("targeting-mcp", version);

@@ -23,7 +23,7 @@ export function isSaveKind(run: ExecutableRun): run is Pick<SaveRun, "kind" | "h
   return run.kind === SAVE_FORM.name;
 }
 
-/** Runs that save options or Context IDs to a file. When a run is resumed, it reads everything again. */
+/** Runs that save options or Context IDs to a file. When a run is resumed, it starts from the beginning. */
 export class SaveRuns {
   readonly runs: KindRuns<SaveCall, SaveEntry, SaveState, OnError>;
 

@@ -51,7 +51,7 @@ export function testBenchOf({ testBench }: ToolContext): TestBench {
   return { ...bench, sandbox: withRefusalsExplained(bench.sandbox) };
 }
 
-/** Returns the address to which the page of a generated Playwright test sends its events. */
+/** Returns the address to which the page of a Playwright test sends its events. Other formats do not use it. */
 export async function emittedUrl(format: SuiteFormat, { testBench }: Pick<ToolServices, "testBench">): Promise<string> {
   return format !== "playwright" || testBench === undefined ? DEFAULT_SANDBOX_URL : testBench.url();
 }
@@ -108,7 +108,7 @@ function configured<Service>(api: keyof typeof SETTINGS, service: Service | unde
   throw new ToolError(`the ${api} API is not configured`, SETTINGS[api]);
 }
 
-/** A read was aborted because the call must be answered now (`TARGETING_MCP_WAIT_MS`). */
+/** Thrown if a read takes longer than its call may take (`TARGETING_MCP_WAIT_MS`). */
 export class DeadlineExceeded extends ToolError {}
 
 /** Runs `read`. When the call must be answered, aborts it and throws a DeadlineExceeded. */

@@ -93,7 +93,7 @@ async function applied({ header }: ChangeRun, plan: Plan, context: ToolContext):
 
 /**
  * Lets the check of a plan go on in the background. After it, the run starts or, if it removes data, waits for
- * approval. For a dry run, and for a call that brings a person's reply, throws a ToolError instead.
+ * approval. For a call with `dryRun`, or with a person's reply, throws a ToolError instead.
  */
 async function goesOn(run: ChangeRun, planning: Planning, isDry: boolean, context: ToolContext): Promise<ToolAnswer> {
   if (isDry || context.reply !== undefined) {

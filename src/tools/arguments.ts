@@ -30,8 +30,8 @@ export interface TargetingReference {
 }
 
 /**
- * A targeting that the arguments name. `note`: how its name differs from the given one. `seen`: its ID and name in the
- * list of seen targetings; absent if it was given by its ID.
+ * A targeting or option that the arguments name. `note`: how its name differs from the given one. `seen`: the ID and
+ * name of a targeting in the list of seen targetings; absent if its ID was given.
  */
 export interface FoundByName {
   readonly _id: string;
@@ -106,7 +106,7 @@ function matched(given: string, { isExact, thing: { _id, name } }: Match): Found
   return isExact ? { _id } : { _id, note };
 }
 
-/** Returns the targeting that the arguments name. Throws a ToolError if they name none, or if it is not found. */
+/** Like `findTargeting`, but also throws a ToolError if the arguments name no targeting. */
 export async function neededTargeting(reference: TargetingReference, context: ToolContext): Promise<FoundByName> {
   const found = await findTargeting(reference, context);
   if (found !== undefined) return found;

@@ -45,7 +45,7 @@ export const decideRun = {
 
 function nothingToDecide(): ToolError {
   return new ToolError(
-    "no decision is possible: the run was already approved or declined, or the secret belongs to another run",
+    "no decision is possible here: the run does not wait for one, or the secret belongs to another run",
     "get_run shows the status of the run.",
   );
 }

@@ -14,17 +14,17 @@ import type { Runs } from "../runs/registry.ts";
 import type { SaveRuns } from "../saves/save-runs.ts";
 import type { HalfPair } from "../settings/environment.ts";
 
-/** The toolset of a tool. A tool of `either` is listed if at least one of the two toolsets is on. */
+/** The toolset of a tool. A tool of `either` is listed if one of the two toolsets is on and configured. */
 export type Toolset = "targeting" | "events" | "either";
 
-/** What a tool may change. This determines the tool's annotations, and whether it is listed in read-only mode. */
+/** What a tool may change. Its annotations, and whether it is listed in read-only mode, depend on this. */
 export type Effect =
   | "reads"
   | "adds"
   | "changes"
   /** Changes only data of this server or of a sandbox. */
   | "local"
-  /** Changes an API only if the arguments say so, and never in read-only mode. */
+  /** Changes a live API only if the arguments say so, and never in read-only mode. */
   | "tests";
 
 export interface ToolAnswer {
@@ -41,14 +41,14 @@ export interface ToolAnswer {
 export interface ToolQuestion {
   readonly ask: {
     readonly message: string;
-    /** A text of a few hundred bytes that comes back in `context.reply`. The server signs it. */
+    /** A text of a few hundred bytes that comes back in `context.reply`. If it is sent to the client, it is signed. */
     readonly token: string;
     /**
      * Returns the answer if the person did not decide. After "closed", it must not ask in the client again: the client
      * may have closed the question without showing it.
      */
     readonly undecided?: (why: Undecided) => Promise<UndecidedAnswer>;
-    /** Asks the person on the web page after the client has closed the question. Absent if `undecided` does that. */
+    /** Asks on the web page after the client closed the question. Absent without a page, or if `undecided` does it. */
     readonly onPage?: (() => Promise<ToolAnswer>) | undefined;
   };
 }
@@ -80,7 +80,7 @@ export interface ToolDefinition<Input extends z.ZodObject = z.ZodObject> extends
   readonly input: () => Input;
   /** Returns the schema of structured answers. It must also accept a failed call's answer: `{environment, error}`. */
   readonly output: () => z.ZodObject;
-  /** Handles a call. May throw a ToolError, an ApiError or an UnsupportedEventError. They become answers. */
+  /** Handles a call. Errors that it throws become answers (`failureOf`). */
   readonly handler: (input: z.output<Input>, context: ToolContext) => Promise<ToolOutcome>;
 }
 
@@ -146,9 +146,9 @@ export function failureAnswer(
   };
 }
 
-/** Where event tests run: an event API, and the sandbox behind it, which shows what became of the events. */
+/** Where event tests run, unless they are live: an event API, and the sandbox behind it, which shows its events. */
 export interface TestBench {
-  /** Returns the address of the sandbox. Starts the sandbox if it belongs to this process. */
+  /** Returns the address for generated tests: of the sandbox that people inspect, or else of one that this starts. */
   readonly url: () => Promise<string>;
   readonly events: EventApi;
   readonly sandbox: SandboxApi;
@@ -180,7 +180,7 @@ export interface DecisionPage {
 /** What tools need from the server. It is the same for all calls of a caller. */
 export interface ToolServices {
   readonly environment: "live" | "sandbox";
-  /** Absent if the management API is not configured. Tools that need it are not listed then. */
+  /** Absent if the management API is not configured. Its tools are then not listed, unless `half` has this API. */
   readonly management?: ManagementApi;
   readonly events?: EventApi;
   /** APIs whose settings are incomplete. Their tools are listed, but only answer what is missing. */
@@ -193,7 +193,7 @@ export interface ToolServices {
   readonly saves?: SaveRuns;
   readonly approvals: Approvals;
   readonly sending?: EventRuns;
-  /** Where event tests run. With the live APIs, this is a sandbox that the server starts itself. */
+  /** Where event tests run, unless they are live. In live mode, this is a sandbox that the server starts itself. */
   readonly testBench?: TestBench;
   readonly sandbox?: SandboxApi;
   readonly suites: SuiteStore;
@@ -203,7 +203,7 @@ export interface ToolServices {
   readonly trustViews: boolean;
   readonly project: { readonly id: string; readonly name: string };
   readonly page?: DecisionPage;
-  /** The name of the person who approves changes on this machine. Absent if people log in. */
+  /** The name of the person behind a call: the user of this machine or, over HTTP, the name of the caller. */
   readonly person?: string;
   readonly noteDecision?: (line: DecisionLine) => void;
   readonly sealKey: () => Promise<Uint8Array>;
@@ -212,7 +212,7 @@ export interface ToolServices {
   readonly maxDeletes: number;
   /** How long the finished runs of a caller are stored, in days, and how many of them. */
   readonly keep: { readonly days: number; readonly runs: number };
-  /** The maximum share of a targeting's options, in percent, that one plan may change or delete. */
+  /** The maximum share of a targeting's options, in percent, that one plan may change, and that it may delete. */
   readonly maxChangePercent: number;
   /** The address of the management API, or a fixed text for the embedded sandbox. A plan is valid for one address. */
   readonly apiUrl: string;
@@ -220,7 +220,7 @@ export interface ToolServices {
   readonly allowedDirs: readonly string[];
   readonly maxLineBytes: number;
   readonly clock: Clock;
-  /** After how many milliseconds a call must be answered. Work that takes longer goes on as a run. */
+  /** After how many milliseconds a call must be answered. A run that takes longer goes on. */
   readonly waitMs: number;
   /** Aborted when the server stops. Runs then stop after their current step. */
   readonly stopping: AbortSignal;
@@ -242,20 +242,20 @@ export interface ToolContext extends ToolServices {
   readonly progress?: (done: number, total: number | undefined, message: string | undefined) => void;
   /** Called with `rest`, which resolves when the run of this call ends, perhaps after the answer. */
   readonly goesOn?: ((rest: Promise<unknown>) => void) | undefined;
-  /** Returns the folders that the client offers (roots) and that may be used. Absent if there are none. */
+  /** Returns the client's folders (roots) that may be used. Absent if there are none or they are ignored. */
   readonly roots?: (() => Promise<readonly string[]>) | undefined;
   readonly signal: AbortSignal;
   readonly canAsk: () => boolean;
   /**
-   * Asks the client to open the web page for a run. Returns how: "asked": the answer to the call contains the request.
-   * "page": the call waits for a decision on the page. "view": the client shows a view instead.
+   * Asks the client to open the web page for a run or, if it does not, to show a form. Returns how the call goes on.
+   * "asked": its answer contains the request. "page": it waits for a decision. "view": the client shows a view.
    */
   readonly opens?: (runId: string, context: ToolContext) => Promise<"asked" | "page" | "view">;
   /** Whether the client shows the run of this call in a view in which a person may decide. */
   readonly inView?: boolean;
   /** Whether the client follows the run as a task. The call is then answered as soon as the run is stored. */
   readonly asTask?: boolean;
-  /** The reply to a question that the tool asked before. Absent if it did not ask. */
+  /** The reply to a question that the tool asked before. Absent if there is none. */
   readonly reply?: Reply;
 }
 

@@ -47,7 +47,7 @@ import { sendingOf, undefinedIfLate } from "./apis.ts";
 import { LEAST_READ_MS, type ToolContext, ToolError } from "./define-tool.ts";
 import { eventsAt, originalItemsOf } from "./original-items.ts";
 
-/** Throws a ToolError if one of the events was sent recently with an unknown result, as it could count twice. */
+/** Throws a ToolError if an event was sent recently with an unknown result, unless `onUnknown` is `resend`. */
 export async function checkNotSentWithoutResult(planned: PlannedEvents, context: ToolContext): Promise<void> {
   if (planned.onUnknown === "resend") return;
   const sent = await sendingOf(context).sentWithoutResult(planned, context.caller);
@@ -206,7 +206,7 @@ export async function storeDryRun(
   }
 }
 
-/** Returns the report of a dry run. `runId` is absent if the dry run could not be stored. */
+/** Returns the report of a dry run. `runId` is absent if the dry run is not stored. */
 export function plannedEventReport(
   about: Pick<ReportedRun, "environment" | "tool" | "file" | "runId" | "autocorrects">,
   { state, uids, requests, first, repeatedPurchases: repeated }: PlannedEventRun,

@@ -104,7 +104,7 @@ function outsideFolders(run: ExecutableRun, rights: CallerRights, { allowedDirs 
   if (outside === undefined) return undefined;
   return {
     code: "FOLDERS",
-    message: "the run would write a file into a folder that its caller may no longer use",
+    message: "the run may write a file into a folder that its caller may no longer use",
     remedy: "Make the call again with a file in an allowed folder.",
   };
 }

@@ -97,7 +97,7 @@ async function showRun(runId: string, query: Asked, context: ToolContext): Promi
   const isWanted = (object: number): boolean => {
     const standing = state.standing(object);
     if (outcome !== undefined) return standing === outcome;
-    // The input of successful items is not stored, so `includeInput` leaves these items out.
+    // The input of items that were done is not shown, so `includeInput` leaves these items out.
     return !includeInput || (standing !== "succeeded" && standing !== "alreadyDone" && standing !== "skipped");
   };
   const wanted: number[] = [];
@@ -136,7 +136,7 @@ async function showRun(runId: string, query: Asked, context: ToolContext): Promi
   return renderReport({ ...withShort(fitting.length), results: fitting, page: shown });
 }
 
-/** Returns the call that saves a sheet with all rows of a run. If no sheet has them all, returns a resource address. */
+/** Returns the call that saves a sheet with all rows of a run. If there is no such call, returns a resource address. */
 function allRowsOf(run: Run, outcome: Asked["outcome"], hasRejects: boolean, { allowedDirs }: ToolContext): string {
   const { runId } = run.header;
   const found = sheetRunOf(run);
@@ -146,7 +146,7 @@ function allRowsOf(run: Run, outcome: Asked["outcome"], hasRejects: boolean, { a
   return hasRejects && outcome === "failed" ? rejectsUri(runId) : resultsUri(runId);
 }
 
-/** Waits until a run was decided and has ended, for at most `waitMs` milliseconds. Returns the run as it is then. */
+/** Waits until a run was decided and has ended: at most `waitMs` ms, within the time of the call. Returns the run. */
 async function waitForRun(run: Run, waitMs: number | undefined, context: ToolContext): Promise<Run> {
   if (waitMs === undefined) return run;
   const { clock } = context;
@@ -176,7 +176,7 @@ const MAX_WITH_INPUT = 50;
 const CURSOR_LETTERS = 110;
 const HEADING_TOKENS = 40;
 
-/** Returns a row of the answer. With the input of an event, fields of the result that repeat it are omitted. */
+/** Returns a row of the answer. A row with its input omits fields that the input or the list of failures has. */
 function rowOf(
   result: ObjectResult,
   input: unknown,

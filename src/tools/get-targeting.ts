@@ -56,7 +56,7 @@ export const getTargeting = {
     readTargeting(reference, summary || cursor ? { cursor } : undefined, context),
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 
-/** Returns a targeting and, with `counting`, counts its options. Without a name, lists the targetings seen before. */
+/** Returns a targeting and, with `counting`, counts its options. Without ID and name, lists the seen targetings. */
 export async function readTargeting(
   reference: TargetingReference,
   counting: { readonly cursor: string | undefined } | undefined,

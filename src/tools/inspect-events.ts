@@ -246,7 +246,7 @@ function hasNoZone(since: string | number | undefined): since is string {
   return typeof since === "string" && /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?)?$/.test(since);
 }
 
-/** As milliseconds, numbers between these are in the years 1970 to 1973. As seconds, they are in this century. */
+/** As milliseconds, numbers between these are in the years 1970 to 1973. As seconds, they are after the year 2000. */
 const SECONDS = [1e9, 1e11] as const;
 
 function isInSeconds(since: string | number | undefined): boolean {
@@ -351,7 +351,7 @@ function testEventsNote(events: readonly SandboxEvent[]): readonly string[] {
   return length === 0 ? [] : [`The counts include ${many(length, "event")} ${words}`];
 }
 
-/** Returns a note if no event has the requested name, with the name that was probably meant. */
+/** Returns a note if no event has the requested name, but a similar name exists, which was probably meant. */
 function withoutName(events: readonly SandboxEvent[], wanted: string | undefined): readonly string[] {
   const names = new Set(events.flatMap(({ eventName }) => eventName ?? []));
   if (wanted === undefined || names.has(wanted)) return [];

@@ -110,7 +110,7 @@ export async function stepsOfPlan(
   return steps.find((some, at) => some.length > 0 || !isApplicable(plans[at] ?? document.plan)) ?? [];
 }
 
-/** Returns the next steps for a plan. None if nothing can be applied; limits of settings say what to do. */
+/** Returns how to fix a plan, else how to apply it. None if neither is possible; limits of settings say what to do. */
 function nextStepsOf(
   plan: StatePlan,
   runId: string,

@@ -221,9 +221,7 @@ function inOrder(unit: number): number {
   return unit >= 0xd800 ? unit + 0x2000 : unit;
 }
 
-/**
- * Returns all options that match. Throws a ToolError if one call is too short to read them; the next call continues.
- */
+/** Returns all options that match; without `contextIds`, every option. Throws a ToolError if one call is too short. */
 export async function everyOption(
   targetingId: string,
   { contextIds }: Pick<Wanted, "contextIds">,
@@ -239,7 +237,9 @@ export async function everyOption(
   if (!stopped) return hits;
   throw new ToolError(
     `only ${thousands(counted.topLevel + counted.subOptions)} options could be read in one call; nothing was changed`,
-    "Make the same call again: the data that was read is stored, so the next call continues from there.",
+    contextIds === undefined
+      ? "Give the IDs of the options: list_options finds them in several calls."
+      : "Make the same call again: it is faster, because Context IDs that were read are stored.",
   );
 }
 

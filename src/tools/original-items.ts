@@ -130,7 +130,7 @@ function withoutSplit(row: unknown): unknown {
   return shown;
 }
 
-/** Returns the items of rows. Rows of one item are merged. A row that cannot be read is returned as text. */
+/** Returns the items of rows. Rows of one item are merged. A row that cannot be read is returned as cells or text. */
 async function rowsAt<Item>(
   bytes: ByteSource,
   file: InputFile,

@@ -22,8 +22,8 @@ interface PlanWork<Made> extends Pick<StoredPlan, "base" | "undoes" | "sheet"> {
 }
 
 /**
- * Returns the answer with a plan. If making the plan takes too long for the call, returns the answer about the run that
- * will store it. Throws a PlanningError if a read failed.
+ * Returns the answer with a plan. If making the plan takes too long for the call, or this process already makes it,
+ * returns the answer about the run that will store it. Throws a PlanningError if a read failed.
  */
 export async function planNowOrInBackground<Made extends object>(
   work: PlanWork<Made>,
@@ -46,7 +46,7 @@ export async function planNowOrInBackground<Made extends object>(
   return reportRun(await changes.planLater(unfinished, { plan: plan.then(work.textOf), stop }, earlier), context);
 }
 
-/** Returns the answer about a new plan. If the settings do not allow this server to apply it, says so. */
+/** Returns the answer about a new plan. If the settings allow no changes in its targeting, says so. */
 export async function newPlanAnswer(
   document: PlanDocument,
   header: ChangeHeader,

@@ -318,7 +318,7 @@ function noneHas(only: Standing, runId: string): ToolError {
   return new ToolError(`no row of this run has the outcome ${only}`, `get_run ${JSON.stringify({ runId })} shows it.`);
 }
 
-/** Saves a run's sheet, with all results or those of one outcome. If its input is no sheet, saves the failed rows. */
+/** Saves a run's sheet, with all results or those of one outcome. For an input that is no sheet, saves failed rows. */
 export async function savedResults(
   run: Run,
   { saveTo, delimiter, outcome: only }: SaveArguments & { readonly outcome?: Standing | undefined },

@@ -135,7 +135,7 @@ async function isUnfinishedPlan({ header, status }: ChangeRun, context: ToolCont
   return (await context.runs.isUnstarted(header.runId)) === true;
 }
 
-/** Throws a ToolError if a run was undone, waits for approval, is a dry run, or ended before it was started. */
+/** Throws a ToolError if a run was undone, waits for approval, or never started, such as a plan or a dry run. */
 export async function checkStarted(run: ChangeRun, context: ToolContext): Promise<void> {
   if (run.status() === "needs_confirmation") {
     throw new ToolError(
@@ -152,7 +152,8 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
     );
   }
   if (isWithdrawn(run.state)) {
-    const how = run.state.facts.tool === undefined ? "was cancelled" : "ended";
+    const { facts, stopped } = run.state;
+    const how = facts.tool === undefined && stopped?.reason?.code === "WITHDRAWN" ? "was cancelled" : "ended";
     throw new ToolError(
       `this run ${how} before it was started; nothing was sent`,
       "To apply the change after all, make the call again.",
@@ -170,7 +171,7 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
 /**
  * Returns what a person must approve again before a run that removes something is resumed. Undefined if the first
  * approval is still enough: the run had planned its requests and was stored less than ten minutes ago. Also undefined if
- * the run removes nothing.
+ * the rest removes nothing, or needed no approval.
  */
 export async function approvalToResume(run: ChangeRun, context: ToolContext): Promise<Effect | undefined> {
   const { header, state } = run;

@@ -128,7 +128,7 @@ interface PartContext extends Pick<ToolServices, "runs"> {
   readonly caller: string;
 }
 
-/** One part of a resource ends after about this many characters. A message over stdio must stay far below 10 MiB. */
+/** A part of a resource ends after about so many characters or bytes. Over stdio, it must stay far below 10 MiB. */
 const PART_CHARACTERS = 4_000_000;
 const NEWLINE = 0x0a;
 

@@ -38,7 +38,7 @@ import { dryRunSteps, withoutContextIds } from "./write/planned.ts";
 
 const RESULTS_READ = 50;
 
-/** Returns a run of the caller. Throws a ToolError if there is none, or a DamagedRunError if it cannot be read. */
+/** Returns a run of the caller. Ends it if it waited too long. Throws a ToolError if none, or a DamagedRunError. */
 export async function ownRun(
   runId: string,
   { runs, caller, clock }: Pick<ToolContext, "runs" | "caller" | "clock">,

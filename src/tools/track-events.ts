@@ -106,7 +106,7 @@ export const trackEvents = {
 
 function earlierCallNotes({ going, ended }: EarlierRuns<EventRun>): readonly string[] {
   if (going !== undefined) {
-    return ["this call was made before and had not finished: its run was resumed, and only what was left is sent"];
+    return ["this call was made before and had not finished: its run goes on, and only what was left is sent"];
   }
   if (ended === undefined) return [];
   const { runId, status, open } = ended;

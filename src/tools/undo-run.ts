@@ -214,7 +214,7 @@ async function undoable(runId: string, context: ToolContext): Promise<ChangeRun>
   checkNoEventDryRun(run, "there is nothing to undo");
   if (!isChangeRun(run)) {
     throw new ToolError(
-      "events cannot be undone: the service keeps every event that it recorded",
+      "this run cannot be undone: it changed no targeting, and the service keeps the events that it recorded",
       "Nothing can be done.",
     );
   }

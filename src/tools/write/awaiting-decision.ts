@@ -16,13 +16,13 @@ import type { ToolContext, ToolServices } from "../define-tool.ts";
 
 type StoredRuns = Pick<ToolServices, "runs" | "clock">;
 
-/** Returns a change that waits for a decision in a view or on the web page. Undefined if it does not wait there. */
+/** Like `waitingAnywhere`, but returns only a change that waits for a decision in a view or on the web page. */
 export async function waitingRun(runId: string, stored: StoredRuns): Promise<ChangeRun | undefined> {
   const run = await waitingOfAnyKind(runId, stored);
   return run !== undefined && isChangeRun(run) ? run : undefined;
 }
 
-/** Returns a change or other work that waits for a decision in a view or on the web page. */
+/** Like `waitingAnywhere`, but returns only a run that waits for a decision in a view or on the web page. */
 export async function waitingOfAnyKind(
   runId: string,
   stored: StoredRuns,
@@ -112,7 +112,10 @@ interface Elsewhere {
   readonly until: number;
 }
 
-/** Stores that a run waits for approval: on the page if it waits there already, else in the client or with a token. */
+/**
+ * Stores that a run waits for approval: on the page if it waits there already, else in the client or with a token. A
+ * stored plan that does not wait on the page stays a plan.
+ */
 export async function storeWaitingElsewhere(
   header: ChangeHeader,
   plan: Plan,

@@ -27,7 +27,7 @@ interface GivenConfirmation {
   readonly dryRun?: boolean | undefined;
 }
 
-/** Starts the run of a confirmation token. If it was started before, only reports it. */
+/** Starts the run of a token, or reports it if it was started before. If its effect has changed, gives a new token. */
 export async function confirmed(given: GivenConfirmation, context: ToolContext): Promise<ToolOutcome> {
   const changes = changesOf(context);
   const confirmation = await confirmationIn(given.token, context);

@@ -81,8 +81,8 @@ export type Refused =
   | "ELSEWHERE";
 
 /**
- * What became of a decision. "decided": the run was decided before. "changed": the person saw another effect than the
- * current one. "stale": planned again, the run has another effect. "expired": the decision came too late.
+ * What became of a decision. "decided": the run does not wait for one. "changed": the person saw another effect than
+ * the current one. "stale": planned again, the run has another effect. "expired": the decision came too late.
  */
 export type Outcome =
   | { readonly is: "done"; readonly run?: Run }
@@ -115,7 +115,7 @@ export function refusal(
 /**
  * Carries out a person's decision, and only once, even if several processes try. Checks the person's rights and the
  * effect that they saw, and stores the decision before anything is sent. `looked`: the run with its current effect; if
- * it is absent, the run must be waiting for a decision, and is planned again.
+ * it is absent, the run must be waiting for a decision, and a change is planned again.
  */
 export async function decide(
   runId: string,
@@ -237,7 +237,7 @@ function note(
   noteDecision?.({ at: new Date(at).toISOString(), runId, decision, where, who, caller, project });
 }
 
-/** Starts a change that was just planned. `decision` is only undefined for a change that needs no approval. */
+/** Starts a change that was just planned. `decision` is undefined only if no approval is required. */
 export async function startDecided(
   header: ChangeHeader,
   plan: Plan,
@@ -269,7 +269,7 @@ export function refusedError(): ToolError {
   );
 }
 
-/** Returns the person behind a call, who replies in the client or uses a confirmation token. */
+/** Returns the person behind a call, who decides in the client, in a view or with a confirmation token. */
 export function personOf({ person, caller }: Pick<ToolContext, "person" | "caller">): Person {
   return { who: person ?? caller, caller };
 }
@@ -277,10 +277,10 @@ export function personOf({ person, caller }: Pick<ToolContext, "person" | "calle
 export interface ApprovalRequest<R> {
   readonly needsApproval: boolean;
   readonly digest: string;
-  /** Returns the effect. Called only if a person is asked, because it takes long for a large plan. */
+  /** Returns the effect. Called only if approval is required, because it takes long for a large plan. */
   readonly effect: () => Effect;
   readonly undecided?: ToolQuestion["ask"]["undecided"];
-  /** Asks the person on the web page after the client has closed the question. Absent if `undecided` does that. */
+  /** Asks on the web page after the client closed the question. Absent without a page, or if `undecided` does it. */
   readonly closed?: (() => Promise<ToolAnswer>) | undefined;
   readonly start: (asked: Asked, hints: readonly string[]) => Promise<R>;
   readonly declined: () => Promise<R> | R;
@@ -355,7 +355,7 @@ const askedForm = z.object({ digest: z.string(), effect: z.string(), changed: z.
 
 type Question = Readonly<z.output<typeof askedForm>>;
 
-/** Parses the token of a question, which the client's reply returns. Undefined if `decided` did not make it. */
+/** Parses the token of a question, which the client's reply returns. Undefined if it has another form. */
 export function readQuestion(token: string): Question | undefined {
   return askedForm.safeParse(parseJson(token)).data;
 }

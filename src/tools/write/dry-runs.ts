@@ -54,7 +54,10 @@ export async function dryRun(given: Given, context: ToolContext): Promise<ToolAn
   }
 }
 
-/** Plans a dry run again to apply it. Returns an answer if its effect has changed, or if the call only checks it. */
+/**
+ * Plans a dry run again to apply it. If its effect has changed, stores the new plan and returns an answer. Also returns
+ * an answer if the effect could not be checked, or if the call only checks it.
+ */
 export async function dryRunToApply(
   { header, state }: ChangeRun,
   { isDry }: { readonly isDry: boolean },

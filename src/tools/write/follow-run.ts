@@ -72,7 +72,7 @@ export async function interruptedHints(
   return interruptedHint(others.filter((_, index) => helped[index]));
 }
 
-/** Returns whether resuming a run can do something. Events that may be recorded are not sent again. */
+/** Returns whether to suggest resuming a run. Events that may have been recorded are no reason for that. */
 async function isWorthResuming({ runId, tool, left }: Interrupted, runs: ToolContext["runs"]): Promise<boolean> {
   if ((tool !== "track_event" && tool !== "track_events") || left > MOST_ANNOUNCED) return true;
   const counts = (await undefinedIfNothingStored(runs.find(runId)))?.state.counts();

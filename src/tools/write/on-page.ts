@@ -51,7 +51,7 @@ export async function keepWaiting(header: ChangeHeader, plan: Plan, context: Too
   await changesOf(context).propose(header, plan);
 }
 
-/** Calls `make`, which stores the run of a call with `keep`. If an identical call has a run already, returns that. */
+/** Calls `make`, which stores a call's run with `keep`. Or returns the run of an identical call of the same time. */
 export type KeptOnce = <Made>(
   make: (keep: () => Promise<ChangeHeader>) => Promise<Made>,
 ) => Promise<Made | { readonly run: ChangeRun }>;
@@ -73,7 +73,7 @@ export async function decideOnPage(
 
 /**
  * Returns a function that asks on the web page about a run that was planned after its call was answered. If nobody opens
- * the page, the agent's next call gets a confirmation token.
+ * the page, the agent's next call gets a confirmation token, except in strict mode.
  */
 export function askLater(context: ToolContext) {
   return async (header: ChangeHeader, plan: Plan): Promise<void> => {
@@ -103,7 +103,10 @@ interface RequestedWork
   readonly token: (hints: readonly string[]) => Promise<ToolAnswer>;
 }
 
-/** Starts work other than a change, such as event tests, or asks a person for approval first. */
+/**
+ * Starts work other than a change, such as event tests, or asks a person for approval first. If the same work was
+ * declined recently, only reports that.
+ */
 export async function decidedWork(work: RequestedWork, context: ToolContext): Promise<ToolOutcome> {
   const { call, effect, declined, token } = work;
   const { approvals, caller, clock } = context;
@@ -140,7 +143,7 @@ function keepApproval(
   return approvals.keep(call, caller, name, { effect: effect.sentence, waits }, requested);
 }
 
-/** Shows a waiting run on the page and waits for the decision. If nobody opens it, answers as `otherwise` does. */
+/** Shows a waiting run in a view, or on the page, and waits there. If nobody opens the page, calls `otherwise`. */
 async function askOnPage(
   { runId, call: { tool } }: Pick<RunHeader<ToolCall>, "runId" | "call">,
   context: ToolContext,

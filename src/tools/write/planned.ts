@@ -90,7 +90,7 @@ export function tookTooLong(): ToolError {
   );
 }
 
-/** Returns the answer for a client that cannot ask: the effect, and a token with which the next call starts the run. */
+/** Stores a run as waiting for approval. Returns the answer with its effect and a token that starts it. */
 export async function answerWithToken(
   header: ChangeHeader,
   plan: Plan,

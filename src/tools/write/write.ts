@@ -26,7 +26,7 @@ import {
 import { askLater, decideOnPage, type KeptOnce, tokenInstead } from "./on-page.ts";
 import { answerWithToken, type Given, planInTime, tookTooLong, undecided } from "./planned.ts";
 
-/** Returns the output schema of the tools that write. Without nested objects, it takes fewer tokens. */
+/** Returns the output schema of tools that report runs. Without fields of nested objects, it takes fewer tokens. */
 export const runOutput = () =>
   z.looseObject({
     environment: z.string(),
@@ -47,7 +47,7 @@ interface WriteOptions {
   readonly bytes?: ByteSource | undefined;
 }
 
-/** Plans a change, asks a person for approval if it removes something, applies it, and reports the result. */
+/** Plans a change, asks a person if it needs approval, applies it, and reports the result. `dryRun`: only plans it. */
 export async function write(
   call: WriteCall | undefined,
   { dryRun, bytes }: WriteOptions,
