@@ -6,7 +6,7 @@ import { contextIdProblem, trimContextId } from "../spec/names-and-contexts.ts";
 import { type Header, NONE } from "./columns.ts";
 import { damageIn, type TextCells } from "./damage.ts";
 
-/** The default separator of Context IDs in one cell. Line breaks always separate them, too. */
+/** The default separator of several Context IDs in one cell. Line breaks separate them, too. */
 export const BETWEEN_CONTEXTS = "|";
 
 export type CellContexts =
@@ -98,8 +98,8 @@ function separatorsOf(separator: string): RegExp {
 }
 
 /**
- * Returns a function that splits a cell into Context IDs. For a cell that starts with `[` but is not a JSON array, it
- * returns undefined.
+ * Returns a function that splits a cell into Context IDs. For a cell that starts with `[` but is not a JSON array of
+ * texts, it returns undefined.
  */
 export function splitter(separator: string): (cell: string) => readonly string[] | undefined {
   const between = separatorsOf(separator);
@@ -128,7 +128,7 @@ function damaged(what: string, value: string, damage: object): Reason {
   return ownReason("INVALID_ROW", { problem: "damaged", what, value: value.slice(0, 40), ...damage });
 }
 
-/** Returns a reason if a spreadsheet has probably changed a name, for example to a date. */
+/** Returns a reason if a name is probably damaged, for example because a spreadsheet changed it to a date. */
 export function damagedName(name: string, what: "name" | "group", isText?: boolean): Reason | undefined {
   const damage = damageIn(name, isText);
   return damage === undefined ? undefined : damaged(what, name, damage);
@@ -179,7 +179,7 @@ const LONGEST_NUMBERS = 1000;
 
 /**
  * Returns the sign between Context IDs in a cell, if it is an unusual one: a full-width or ideographic sign, or another
- * sign between two long numbers.
+ * sign or a space between two numbers of at least four digits at the beginning.
  */
 export function unusualSeparator(cell: string): string | undefined {
   return (/([、，；｜])/.exec(cell) ??

@@ -5,8 +5,8 @@ export const NONE = "[]";
 export const REASON_COLUMN = "reason";
 
 /**
- * The accepted headings of each column. Sheets are written with the first one. Headings are compared without regard to
- * case, spaces, `_`, `-`, `*`, `:`, `?` and invisible characters.
+ * The accepted headings of each column, besides its name. Sheets are written with the first one. Headings are compared
+ * without regard to case, spaces, `_`, `-`, `*`, `:`, `?` and invisible characters.
  */
 export const HEADINGS: Readonly<Record<string, readonly string[]>> = {
   action: ["Action", "작업", "동작", "Aktion", "Acción", "Accion", "Ação", "Azione", "İşlem", "操作"],
@@ -74,7 +74,7 @@ const LONGEST_HEADING = 1000;
 
 /**
  * Returns the form of a heading in which headings are compared: in lower case, with composed letters, and without
- * spaces, separators and invisible characters. Returns a text that is too long for a heading as it is.
+ * spaces, invisible characters and the signs `_-*:?¿`. Returns a text that is too long for a heading as it is.
  */
 export function plainHeading(heading: string): string {
   if (heading.length > LONGEST_HEADING) return heading;
@@ -96,7 +96,7 @@ export interface ValidColumns {
   readonly columns: readonly string[];
   /** Groups of columns. A file needs at least one column of each group. */
   readonly required: readonly (readonly string[])[];
-  /** If set, unknown columns are errors, because their data would be lost. */
+  /** If set, unknown columns are errors, because their data would be lost. Names and totals are read as they are. */
   readonly isStrict?: true;
   /** Returns whether a column has numbers, which are read from a workbook as they are stored. */
   readonly isNumeric?: (column: string) => boolean;

@@ -2,7 +2,7 @@
 export const CURRENCY = "(?:US|CA|AU|R)?\\p{Sc}|원|円|元|TL|EUR|USD|GBP|CHF|KRW|JPY|BRL|TRY";
 
 const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
-  // A spreadsheet interpreted a name that starts with =, + or - as a formula.
+  // A formula failed, or a spreadsheet interpreted a name that starts with =, + or - as a formula.
   ["formulaError", /^#(?:NAME\?|REF!|VALUE!|N\/A|DIV\/0!|NUM!|NULL!|SPILL!|CALC!|ERROR!|GETTING_DATA)$/],
   // Google Sheets exports this text if it has not yet calculated a formula.
   ["formulaError", /^Loading\.\.\.$/],
@@ -19,7 +19,7 @@ const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
   ["truth", /^(?:TRUE|FALSE|WAHR|FALSCH|VRAI|FAUX)$/],
   // A spreadsheet has changed a text such as 3-4 or MAR4 into a date.
   ["date", /^(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)-\d{2}$/],
-  // The same in French, Spanish, Portuguese, German, Korean, Japanese and Chinese programs.
+  // The same as 4-Mar, and in French, Spanish, Portuguese, German, Korean, Japanese and Chinese programs.
   [
     "date",
     /^\d{1,2}[-/](?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|janv|févr|mars|avr|mai|juin|juil|août|sept|déc|ene|abr|ago|dic|fev|dez|mär|okt)\.?$/i,
@@ -81,7 +81,7 @@ export const NO_VALUE = "\uFFFF";
 export type TextCells = ReadonlySet<number> | undefined;
 
 /**
- * The kinds of damage that come from a spreadsheet converting a text. Cells that are formatted as text cannot have it.
+ * The kinds of damage that a cell formatted as text cannot have, because a spreadsheet does not convert its text.
  */
 const CONVERTED: readonly string[] = ["date", "truth"];
 
@@ -92,7 +92,7 @@ export function mayBeConverted(text: string): boolean {
 
 /**
  * Returns how a spreadsheet or another program has probably damaged a text; undefined if it looks undamaged. `isText`:
- * the cell is formatted as text, so it was not converted.
+ * the cell is formatted as text, so it was not converted to a date or a truth value.
  */
 export function damageIn(text: string, isText = false): Damage | undefined {
   const trimmed = text.trim();
@@ -130,7 +130,7 @@ const DAMAGE_WORDS = {
     "Write the original text again, formatted as text. A spreadsheet treats a text that begins with =, + or - as a formula.",
   ],
   scientific: [
-    "was turned into scientific notation by a spreadsheet, and its last digits are lost",
+    "was turned into scientific notation by a program, so its last digits may be lost",
     "Copy it from its source again. Format the column as text before you paste.",
   ],
   decimal: ["was turned into a decimal number by a program", "Write it without decimals, formatted as text."],

@@ -9,7 +9,7 @@ export interface SheetRecord {
   /** Only in a workbook: the indexes of cells that are formatted as text and contain a date or a truth value. */
   readonly asText?: ReadonlySet<number>;
   /**
-   * Only in a workbook, by index: the stored numbers of cells that show them rounded, in percent or with a currency.
+   * Only in a workbook, by index: the stored numbers of cells that show them otherwise, such as rounded or in percent.
    */
   readonly stored?: ReadonlyMap<number, string>;
   /** Only in a workbook: the indexes of cells with a formula that sums or counts. Absent if there is none. */
@@ -76,7 +76,10 @@ export class DelimitedReader {
     this.#options = options;
   }
 
-  /** Adds the next piece of the text. Returns the records that are now complete. Throws a QuoteFault or a FileError. */
+  /**
+   * Adds the next piece of the text. Returns the records that are now complete, or none until enough text was added.
+   * Throws a QuoteFault or a FileError.
+   */
   take(text: string): readonly SheetRecord[] {
     this.#begun.push(text);
     this.#begunLength += text.length;
@@ -85,7 +88,7 @@ export class DelimitedReader {
     return this.#read(false);
   }
 
-  /** Ends the text. Returns the last record, if no line break ends it. Throws a QuoteFault or a FileError. */
+  /** Ends the text. Returns the records that `take` has not returned yet. Throws a QuoteFault or a FileError. */
   end(): readonly SheetRecord[] {
     return this.#begunLength === 0 ? [] : this.#read(true);
   }
@@ -277,10 +280,10 @@ export function lineLimit(unit: BoundedUnit, mostBytes: number, encoding?: Encod
   return (chunk) => check(narrow(chunk));
 }
 
-/** A byte that is not ASCII. */
+/** The byte for a character above U+00FF. It is not ASCII. */
 const OTHER = 0xff;
 
-/** Returns a function that reads UTF-16 and returns one byte for each code unit: its ASCII character, or `OTHER`. */
+/** Returns a function that reads UTF-16 and returns one byte for each code unit: its code up to U+00FF, or `OTHER`. */
 function narrower(encoding: "utf-16le" | "utf-16be"): (chunk: Uint8Array) => Uint8Array {
   const [lowAt, highAt] = encoding === "utf-16le" ? [0, 1] : [1, 0];
   let held = new Uint8Array();
@@ -365,8 +368,8 @@ function tooWide(line: number): FileError {
 
 function tooLong(line: number, mostBytes: number): FileError {
   return new FileError(
-    `line ${line} of the file is longer than ${mostBytes / MEGABYTE} MB; nothing was sent`,
-    "Check the file: a quote or a line break may be missing there. Otherwise split that line, or ask the person who runs " +
+    `the line or JSON value on line ${line} of the file is longer than ${mostBytes / MEGABYTE} MB; nothing was sent`,
+    "Check the file: a quote or a line break may be missing there. Otherwise split it, or ask the person who runs " +
       "this server to raise TARGETING_MCP_MAX_LINE_MB.",
   );
 }

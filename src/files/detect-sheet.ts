@@ -103,8 +103,8 @@ export async function detectSheet(
 }
 
 /**
- * Adds to an error that the headings may be garbled. Files that match no other encoding are read as Windows-1252, which
- * is only a guess.
+ * Adds to an error that the headings may be garbled, if they are not only ASCII. Windows-1252 is only a guess, for
+ * files of Western text that match no other encoding.
  */
 function withEncoding(thrown: FileError): FileError {
   // The encoding matters only if the headings have letters beyond ASCII.
@@ -116,15 +116,15 @@ function withEncoding(thrown: FileError): FileError {
 }
 
 /**
- * Adds the names of the other sheets to an error. If no sheet has a header, the first one is read, which may be a cover
- * page.
+ * Adds the names of the first other sheets to an error. If no visible sheet has a header, the first one is read, which
+ * may be a cover page.
  */
 function withOtherSheets(thrown: FileError, { form, seen: { sheets = [], otherSheets = 0 } }: Placed): FileError {
   if (sheets.length === 0) return thrown;
   const more = otherSheets - sheets.length;
   const [first = ""] = sheets;
   return new FileError(
-    `${thrown.message}; this is the sheet ${JSON.stringify(form.sheet)}, and no sheet of the workbook has a header with the usual columns`,
+    `${thrown.message}; this is the sheet ${JSON.stringify(form.sheet)}, and no visible sheet has a header with the usual columns`,
     `The other sheets: ${listed(sheets)}${more > 0 ? ` and ${more} more` : ""}. To read one of them: sheet ${JSON.stringify(first)}. ` +
       "If its headings are not recognized either, the next error lists them. Then map them with columns.",
     { cause: thrown },
@@ -164,8 +164,8 @@ async function delimiterOf(
 }
 
 /**
- * Returns the first records of a file, split at a delimiter that may be wrong. If a quotation mark is then not closed,
- * returns only the records before it.
+ * Returns the first records of a file, split at a delimiter that may be wrong. If a cell in quotation marks is then
+ * invalid, returns only the records before it.
  */
 function recordsOf(sample: string, delimiter: Delimiter, isAll: boolean): readonly SheetRecord[] {
   const reader = new DelimitedReader({ delimiter });
@@ -203,15 +203,15 @@ function isMore(one: Likeness, other: Likeness): boolean {
 }
 
 /**
- * The columns for reading a list of Context IDs from a sheet. Only the Context IDs are used. The other columns help to
- * recognize the header.
+ * The columns for reading a list of Context IDs from a sheet. Only the Context IDs and `op` are used. The other columns
+ * help to recognize the header.
  */
 const LIST_SHAPE: ValidColumns = { columns: Object.keys(HEADINGS), required: [["contextId", "contexts"]] };
 
 export interface ListedContextId {
   readonly line: number;
   readonly id: string;
-  /** Whether the cell is formatted as text, so that a spreadsheet has not changed it. */
+  /** Whether the cell looks like a date or a truth value, but is formatted as text, so that it was not converted. */
   readonly isText?: boolean | undefined;
 }
 
@@ -223,8 +223,8 @@ export interface ContextIdList {
 
 /**
  * Reads Context IDs from a file with one on each line, or from the first column of a workbook's first visible sheet. If
- * a header names a column of Context IDs, reads only that column. Throws a FileError if a header names no such column,
- * or if the file cannot be read.
+ * a header names a column of Context IDs, reads only that column. Throws a FileError if the file has other columns but
+ * none of Context IDs, if a row removes Context IDs, or if the file cannot be read.
  */
 export async function listedContextIds(
   path: string,
@@ -254,7 +254,7 @@ export async function listedContextIds(
   return { ids, ...(head && { heading: head }) };
 }
 
-/** Returns the heading of the Context IDs, if there is one. Throws a FileError if a header has no Context IDs. */
+/** Returns the heading of the Context IDs, if any. Throws a FileError if the first row is a header without them. */
 async function headOfList(
   bytes: ByteSource,
   encoding: Encoding,
@@ -299,7 +299,7 @@ async function firstRecords(batches: AsyncIterable<readonly SheetRecord[]>): Pro
 function withoutIds(line: number, cells: readonly string[]): FileError {
   const filled = cells.map((cell) => cell.trim()).filter((cell) => cell !== "");
   return new FileError(
-    `the file is a sheet without a column of Context IDs; nothing was sent. Its columns on line ${line}: ${listed(filled.slice(0, NAMED))}`,
+    `the file is a sheet without a column of Context IDs; nothing was sent. Its cells on line ${line}: ${listed(filled.slice(0, NAMED))}`,
     `Give the column of Context IDs the heading ${headingOf("contextId")}, or save only its cells, one Context ID a line.`,
   );
 }
@@ -328,7 +328,7 @@ async function idsOfSheet(
       const found = idsIn(cells);
       if (found === undefined) {
         throw new FileError(
-          `line ${line} of the file has Remove as its ${headingOf("op")}, or its Context IDs begin with [ but are no JSON array; nothing was sent`,
+          `line ${line} of the file has Remove as its ${headingOf("op")}, or its Context IDs begin with [ but are not a JSON array of texts; nothing was sent`,
           "Correct the line, or pass the sheet to update_contexts in the argument file.",
         );
       }
@@ -424,7 +424,7 @@ class Facts {
     }
   }
 
-  /** Returns the separator of Context IDs in a cell. Undefined if each cell has only one ID. */
+  /** Returns the separator of Context IDs in a cell. Undefined if each cell is read as one ID. */
   separator(): string | undefined {
     if (this.#given !== undefined) return this.#given;
     // The Context IDs of numbered columns are joined with line breaks.
@@ -479,8 +479,8 @@ class Facts {
   }
 
   /**
-   * Returns how many Context IDs may have lost leading zeros: all that are shorter than the longest, if the longest
-   * have at least 5 digits and are at least 90 % of all. Otherwise returns 0.
+   * Returns how many Context IDs may have lost leading zeros: all that are shorter than the longest, if all IDs have
+   * only digits, and the longest have at least 5 and are at least 90 % of all. Otherwise returns 0.
    */
   #shorter(): number {
     const lengths = [...(this.#digits ?? [])].sort(([one], [other]) => other - one);

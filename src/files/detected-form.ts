@@ -6,7 +6,7 @@ export type DetectedForm = Pick<InputFile, "sheet" | "seen">;
 
 /**
  * The property of an `InputFile` that holds its detected form. Copies of the object share the form. JSON omits
- * properties with a symbol as their key, so the form is not stored with the run.
+ * properties with a symbol as their key, so this property is not stored with the run.
  */
 const DETECTION: unique symbol = Symbol("detection");
 

@@ -11,7 +11,7 @@ const NAMES_SHOWN = 5;
 
 /**
  * Finds a file in the allowed folders. Refuses `..` and links in its path. If there is no such file, throws a FileError
- * that names the folders, and files with similar names.
+ * that names the folders, and the files in them whose names are most similar.
  */
 export async function findFile(given: string, allowedDirs: readonly string[]): Promise<Place> {
   const places = await placesOf(given, allowedDirs);
@@ -47,7 +47,7 @@ export async function findFreePlace(given: string, allowedDirs: readonly string[
   );
 }
 
-/** Returns the places that a path may mean: one in each allowed folder. Refuses links below the allowed folders. */
+/** Returns the places that a path may mean: at most one in each allowed folder. Refuses links below these folders. */
 async function placesOf(given: string, allowedDirs: readonly string[]): Promise<readonly Place[]> {
   if (allowedDirs.length === 0) {
     throw new FolderRefused(
@@ -132,7 +132,7 @@ async function nearWords(given: string, places: readonly Place[], allowedDirs: r
     .map((name) => ({ name, likeness: shareOf(wanted, letterPairs(name.toLowerCase())) }))
     .sort((a, b) => b.likeness - a.likeness || (a.name < b.name ? -1 : 1))
     .slice(0, NAMES_SHOWN);
-  if (near.length === 0) return `There are no files in ${folderWords(allowedDirs)}.`;
+  if (near.length === 0) return `There are no files directly in ${folderWords(allowedDirs)}.`;
   return `The nearest files there: ${near.map(({ name }) => quoted(name)).join(", ")}.`;
 }
 
@@ -169,7 +169,7 @@ export interface RootGuard {
 
 /**
  * Returns the folders that a client offers as its roots (MCP) and that may be used. Not allowed are the root of a disk,
- * folders that contain the home folder, and folders that `guard` protects.
+ * the home folder, folders that contain it, and folders that `guard` protects.
  */
 export async function usableRoots(uris: readonly string[], guard: RootGuard): Promise<readonly string[]> {
   const home = await realOrSame(guard.home);

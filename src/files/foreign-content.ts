@@ -7,7 +7,7 @@ export const AS_XLSX = "Open it in a spreadsheet program and save it as .xlsx or
 const PAGE =
   /^(?:\u00EF\u00BB\u00BF|\u00FF\u00FE|\u00FE\u00FF)?\s*(?:<(?:!doctype|!--|html|head|meta|style|body|table|\?xml)|MIME-Version:)/i;
 
-/** Returns whether a file is an Excel workbook from before 2007. Some programs write it without its usual container. */
+/** Returns whether a file may be a protected workbook, or one from before 2007, also without its usual container. */
 function isOldWorkbook(chunk: Uint8Array): boolean {
   const [first, version = 0, length = 0, zero] = chunk;
   if (first === 0xd0) return chunk[1] === 0xcf && chunk[2] === 0x11 && chunk[3] === 0xe0;
@@ -15,8 +15,8 @@ function isOldWorkbook(chunk: Uint8Array): boolean {
 }
 
 /**
- * Throws a FileError if the first bytes of a file show that it is neither a text nor a workbook that can be read. The
- * error says how to save the file.
+ * Throws a FileError if the first bytes of a file show that it is a page, a PDF, compressed, or a workbook that is
+ * protected or old. The error says what to do.
  */
 export function checkContent(chunk: Uint8Array, path: string): void {
   // The zero bytes are removed so that `PAGE` also matches a page in UTF-16.

@@ -13,8 +13,8 @@ import {
 import { likelyMapping } from "./likely-mapping.ts";
 
 /**
- * Headings of product lists that may mean the names of options. Those in PRODUCTS count only if the sheet also has
- * Context IDs.
+ * Headings of product lists that may mean the names of options. They count only if the sheet otherwise lacks a required
+ * name, and those in PRODUCTS only if it also has Context IDs.
  */
 const PRODUCT_NAMES = [
   ...["product name", "item name", "article name", "상품명", "제품명", "품목명"],
@@ -22,7 +22,7 @@ const PRODUCT_NAMES = [
 ];
 const PRODUCTS = ["product", "item", "상품", "제품", "Artikel", "Produkt"];
 
-/** The headings of columns that this program adds to sheets. They are ignored when the sheet is read again. */
+/** The headings of result columns that this program adds to sheets. They are ignored when the sheet is read again. */
 const WRITTEN = new Set(["Result", "Problem", "How to fix", REASON_COLUMN].map(plainHeading));
 
 export const HEADER_WITHIN = 100;
@@ -213,8 +213,8 @@ export function headerOfTwo(
 }
 
 /**
- * Throws a FileError if a required column is missing, if a column occurs twice, if the argument `columns` names a
- * heading that the header does not have, or if `isStrict` is set and a column is unknown.
+ * Throws a FileError if a required column is missing, if a column occurs twice (except numbered Context IDs), if the
+ * argument `columns` names a heading that the header does not have, or if `isStrict` is set and a column is unknown.
  */
 export function checkHeader(
   header: Header,
@@ -239,7 +239,7 @@ export function checkHeader(
       `${listed(headings)} on line ${line} of the file are all read as the column ${twice}`,
       new Set(headings.map(plainHeading)).size === 1
         ? CONTEXTS.includes(twice)
-          ? "Put the Context IDs of an option into one cell, separated by |. If these are tables side by side, save each as a file of its own."
+          ? "Put the Context IDs of an option into one cell under the heading Context IDs, separated by |. If these are tables side by side, save each as a file of its own."
           : "Delete all but one of them, or give the others another heading. If these are tables side by side, save each as a file of its own."
         : `Leave one of them out, or choose one: columns ${JSON.stringify({ [twice]: headings[0]?.trim() })}.`,
     );
@@ -346,8 +346,8 @@ function unmappedWords(likely: Readonly<Record<string, string>>, header: Header,
 }
 
 /**
- * Returns a text on how to map headings to columns. It includes the optional column of Context IDs, whose values would
- * otherwise be ignored.
+ * Returns a text on how to map headings to columns. If the sheet has no column of Context IDs, the text includes this
+ * optional column, whose values would otherwise be ignored.
  */
 function mappingWords(missing: string, header: Header, columns: readonly string[]): string {
   const isWithoutIds = columns.includes("contextId") && header.at("contextId") < 0 && header.at("contexts") < 0;
@@ -375,7 +375,7 @@ export function checkNotTransposed(
   if (isAcross || known < 2 || known * 2 <= firsts.length || !isWhole(down, shape)) return;
   const found = firsts.filter((_, at) => down.names[at] !== "");
   throw new FileError(
-    `the sheet is transposed: its headings (${listed(found.slice(0, SHOWN_HEADINGS))}) are in its first column, and each option is a column`,
+    `the sheet is transposed: its headings (${listed(found.slice(0, SHOWN_HEADINGS))}) are in its first column, and its rows are columns`,
     "Swap its rows and columns: copy the sheet, and paste it with Paste Special, Transpose. Then save the file, and give it again.",
   );
 }

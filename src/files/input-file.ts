@@ -31,9 +31,9 @@ export const DELIMITERS = [",", ";", "\t", "|"] as const;
 export type Delimiter = (typeof DELIMITERS)[number];
 
 /**
- * Marks whose meaning depends on the other marks in the same column: `x` (an X) and `o` (an empty circle). An X means
- * no if the column also has circles or ticks, and otherwise yes. An empty circle means yes; its meaning is unclear if
- * the column also has filled circles.
+ * Marks whose meaning depends on the other cells of the same column: `x` (an X) and `o` (an empty circle). An X beside
+ * circles or ticks means no, and beside words for no or empty cells yes. Otherwise, or beside words that contradict
+ * this, it is unclear. An empty circle means yes; it is unclear if the column also has filled circles.
  */
 const SIGNS = ["x", "o"] as const;
 
@@ -60,7 +60,10 @@ const sheetForm = z.object({
    * is unclear.
    */
   signs: z.record(z.string(), z.partialRecord(z.enum(SIGNS), z.boolean())).exactOptional(),
-  /** The line numbers of rows to skip: rows with totals (`subtotals`), and rows that explain the columns (`hints`). */
+  /**
+   * The line numbers of rows to skip: rows with totals (`subtotals`), and rows that explain the columns or are notes
+   * below the table (`hints`).
+   */
   subtotals: z.array(z.number()).exactOptional(),
   hints: z.array(z.number()).exactOptional(),
 });
@@ -68,7 +71,7 @@ export type SheetForm = Fixed<z.infer<typeof sheetForm>>;
 
 const count = z.number().exactOptional();
 
-/** What is worth reporting about a sheet. Answers report each field that is set. */
+/** What is worth reporting about a sheet. Fields that are 0 are absent. */
 const sheetSeen = z.object({
   /** The line of the header, if it is not the first line, and how many filled rows are above it. */
   headerLine: count,
@@ -110,11 +113,11 @@ const sheetSeen = z.object({
   titles: count,
   /** The heading of an ignored column that may contain the Context IDs. Absent if there is a column for them. */
   likelyContexts: z.string().exactOptional(),
-  /** Set if columns were ignored and no column contains Context IDs, not even an ignored one. */
+  /** Set if columns were ignored, none was read as Context IDs, and no ignored heading is similar to theirs. */
   withoutContexts: z.literal(true).exactOptional(),
   /** The line of the first row whose name looks like a total, but which was read as an option. */
   notTotal: count,
-  /** The line of the first option that has only a name, below an empty row. It may be a note. */
+  /** The line of the first option that has only a name, below an empty row or totals. It may be a note. */
   apart: count,
   /** How many other sheets the workbook has, and the names of the first of them. */
   otherSheets: count,

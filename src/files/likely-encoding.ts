@@ -5,7 +5,7 @@ const [NEWLINE, RETURN] = [0x0a, 0x0d];
 
 /**
  * Returns the encoding of a file that is neither valid UTF-8 nor UTF-16: the one in which its bytes are plausible
- * letters. Undefined if there is none. A file that is mostly valid UTF-8 counts as UTF-8.
+ * letters. Undefined if there is none, or several. A file with intact characters of UTF-8 counts as UTF-8.
  */
 export async function likelyEncoding(bytes: ByteSource): Promise<Encoding | undefined> {
   const [korean, unicode, mac] = [new KoreanLikeness(), new UnicodeLikeness(), new MacLikeness()];
@@ -94,7 +94,7 @@ class UnicodeLikeness {
   }
 }
 
-/** Recognizes Shift_JIS by its kana. Their first byte is a rare sign in all other encodings. */
+/** Recognizes Shift_JIS by its kana. Their first byte is a rare sign in Windows-1252. */
 class JapaneseLikeness {
   readonly #decoder = new TextDecoder("shift_jis");
   #hasKana = false;
@@ -148,7 +148,7 @@ const NOT_TURKISH: ReadonlySet<number> = new Set([
   ...[0xc1, 0xc6, 0xc9, 0xcd, 0xd3, 0xda],
   ...[0xe1, 0xe6, 0xe9, 0xed, 0xf3, 0xfa],
 ]);
-/** Decides whether bytes are Western text in Windows-1252, and not text of a language that needs another encoding. */
+/** Decides whether bytes are Western text in Windows-1252 or Windows-1254 (Turkish). */
 class WesternLikeness {
   readonly #turkish = new Set<number>();
   #isOther = false;
@@ -181,7 +181,7 @@ class WesternLikeness {
   }
 }
 
-/** Bytes that are letters in Mac Roman. In Windows-1252, they are signs that are rarely after a letter. */
+/** Bytes that are letters in Mac Roman. In Windows-1252, they are signs or letters that are rarely after a letter. */
 const MAC_LETTERS: ReadonlySet<number> = new Set([
   ...[0x81, 0x83, 0x86, 0x87, 0x88, 0x89, 0x8a, 0x8d, 0x8e, 0x8f],
   ...[0x90, 0x98, 0x9a, 0x9d, 0x9e, 0x9f],

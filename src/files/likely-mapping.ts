@@ -2,8 +2,8 @@ import { nearestWord } from "../platform/near-words.ts";
 import { HEADINGS, type Header, plainHeading, type ValidColumns } from "./columns.ts";
 
 /**
- * Suggests a column for each required one that the header lacks, and for some optional ones: by column, the heading.
- * `shown`: the headings that may be suggested. Undefined if none is likely.
+ * Suggests headings for the required columns that the header lacks, and then for some optional ones: by column, the
+ * heading. `shown`: the headings that may be suggested. Undefined if there is none for a required column.
  */
 export function likelyMapping(
   header: Header,

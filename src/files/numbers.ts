@@ -49,7 +49,7 @@ function decimalSignOf(bare: string): DecimalSign | undefined {
   return CLEAR.find(([, form]) => form.test(bare))?.[0];
 }
 
-/** The form of numbers in a column. `decimal` is absent if no other number of the sheet shows the decimal sign. */
+/** The form of numbers in a column. `decimal` is absent if the sheet does not show it, or if no number is unclear. */
 export interface NumberForm {
   readonly decimal?: DecimalSign | undefined;
   readonly delimiter?: string | undefined;

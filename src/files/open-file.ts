@@ -39,8 +39,8 @@ export interface FileRules {
 }
 
 /**
- * Opens a file, but does not detect the form of a sheet. Throws a FileError if the file cannot be used, or if a line is
- * too long.
+ * Reads a file to find its format and encoding, but not the form of a sheet. Throws a FileError if the file cannot be
+ * used, or if a line is too long.
  */
 export async function openFile(
   path: string,
@@ -73,8 +73,8 @@ export async function openBytes(
 }
 
 /**
- * Opens bytes, but does not detect the form of a sheet. Throws a FileError if they cannot be used, or if a line is too
- * long.
+ * Reads bytes to find their format and encoding, but not the form of a sheet. Throws a FileError if they cannot be
+ * used, or if a line is too long.
  */
 export async function unreadBytes(
   bytes: ByteSource,
@@ -123,7 +123,7 @@ export async function unreadBytes(
   return { file: markUndetected({ ...file, given }), bytes, size };
 }
 
-/** Throws a FileError if arguments about columns were sent for a JSON file, which has no columns. */
+/** Throws a FileError if arguments about sheets and their columns were sent for a JSON file. */
 function checkNoSheetArguments(given: Omit<SheetArguments, "encoding">, path: string): void {
   const names = Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [name]));
   if (names.length === 0) return;
@@ -135,7 +135,7 @@ function checkNoSheetArguments(given: Omit<SheetArguments, "encoding">, path: st
 
 /**
  * Returns the encoding of a file. JSON must be UTF-8 or UTF-16. If it seems to be neither, it is read as UTF-8, so that
- * the error names the first wrong byte. Throws a FileError if the encoding of a sheet is uncertain.
+ * the error names the line of the first wrong byte. Throws a FileError if the encoding of a sheet is uncertain.
  */
 async function encodingOf(format: Format, encodings: EncodingDetector, bytes: ByteSource): Promise<Encoding> {
   if (format === "xlsx") return "utf-8";

@@ -47,8 +47,8 @@ export interface ResultSource {
   readonly resultOf: (row: SheetRow, ownerLine: number, header: SheetHeader) => RowResult | undefined;
   readonly columns: readonly ResultColumn[];
   /**
-   * Whether only some rows are wanted, such as the failed ones. Then rows that are no items, such as totals, are
-   * omitted, too.
+   * Whether only some rows are wanted, such as the failed ones. Then rows below the header that are no items, such as
+   * totals, are omitted, too.
    */
   readonly isPart?: boolean;
 }
@@ -68,8 +68,8 @@ export const RESULT_COLUMNS: readonly ResultColumn[] = ["result", "problem", "ho
 export const OPTION_RESULT_COLUMNS: readonly ResultColumn[] = ["_id", "action", "op", ...RESULT_COLUMNS];
 
 /**
- * Yields the rows of the caller's sheet with their results. Rows that are no items, such as titles, stay as they are.
- * Throws a FileError.
+ * Yields the rows of the caller's sheet with their results. Rows that are no items, such as titles, get none. Throws a
+ * FileError.
  */
 export async function* resultRows(source: ResultSource, form: SheetFormat): AsyncGenerator<WrittenRow> {
   const { bytes, file, shape } = source;

@@ -75,7 +75,7 @@ export interface FileRow<Item> extends Row<Item> {
   readonly raw: readonly string[] | string;
 }
 
-/** Yields the rows of a file. Throws a FileError if the file cannot be read at all. */
+/** Yields the rows of a file, also invalid ones. Throws a FileError if the file, or the rest of it, cannot be read. */
 export async function* rowsOf<Item>(
   bytes: ByteSource,
   file: ReadableFile,
@@ -132,8 +132,8 @@ async function* jsonRows<Item>(
   let index = 0;
   let isLineEach: boolean | undefined;
   for await (const batch of texts) {
-    // Line numbers are reported only if each element of the JSON is on a line of its own. Otherwise they would not tell
-    // which element is meant.
+    // Line numbers are reported only if each of the first elements of the JSON begins on a line of its own. Otherwise
+    // they would not tell which element is meant.
     isLineEach ??= batch.every(({ line }, at) => line !== batch[at - 1]?.line);
     const hasLines = isLineEach;
     const rows = batch.filter(({ text }) => !(index === 0 && isHead(text)));
@@ -186,7 +186,7 @@ export function invalidRow(problem: string, detail: Readonly<Record<string, unkn
   return { reason: ownReason("INVALID_ROW", { problem, ...detail }) };
 }
 
-/** An item with its position in the input. `line` is set if the item comes from a file. */
+/** An item, or why it is invalid, with its position in the input. `line` is set if the item has a line in a file. */
 export type GivenItem<Item> = {
   readonly index: number;
   readonly line?: number;
@@ -338,7 +338,7 @@ const NOT_AN_ARRAY =
   "A .json file must contain one array of rows: [{...}, {...}]. If each line is one object, name the file .ndjson.";
 
 /**
- * Yields the elements of a JSON array one by one, without parsing them. Throws a FileError if the file is not exactly
+ * Yields the elements of a JSON array as texts, without parsing them. Throws a FileError if the file is not exactly
  * one array.
  */
 async function* jsonArrayTexts(bytes: ByteSource, encoding: Encoding): AsyncGenerator<readonly JsonText[]> {

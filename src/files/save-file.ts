@@ -24,7 +24,7 @@ export interface FreePlace extends Place {
 
 /**
  * Returns where and in which format a file can be saved. Throws a FileError if the path is not allowed, if the file
- * exists, or if a delimiter was sent for a format that has none.
+ * exists or its folder does not, or if the extension or the delimiter cannot be used.
  */
 export async function freePlaceFor(
   path: string,
@@ -37,7 +37,7 @@ export async function freePlaceFor(
 
 /**
  * Returns the format for a file with this extension. Throws a FileError if the extension is unknown, or if a delimiter
- * was sent for a format that has none.
+ * was sent that is unknown or for another format than `.csv`.
  */
 export function savedForm(path: string, delimiter: string | undefined): SavedForm {
   const ending = extname(path).toLowerCase();
@@ -64,8 +64,8 @@ interface NewFile {
 }
 
 /**
- * Creates a file, either completely or not at all. Throws a FileError if the file exists, or if the path now contains a
- * link.
+ * Creates a file, either completely or not at all (but see `putInFreePlace`). Throws a FileError if the file exists, or
+ * if the path now contains a link.
  */
 export function saveFile(place: Place, pieces: Pieces, makeLink = link): Promise<void> {
   return saveFiles([{ place, pieces }], makeLink);
@@ -169,7 +169,7 @@ function wordsOf(thrown: Error): string {
   return thrown.message.replace(/, \w+ '.*$/s, "");
 }
 
-/** Writes UTF-8 text with a byte order mark, or a workbook. Throws a FileError if a workbook cannot hold all rows. */
+/** Yields UTF-8 text with a byte order mark, or a workbook. Throws a FileError if a workbook cannot hold the data. */
 export async function* writtenSheet(
   sheet: WrittenSheet,
   form: SheetFormat,

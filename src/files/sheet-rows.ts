@@ -100,14 +100,17 @@ export async function* sheetRows(
     return new RowReader(header, reading);
   };
   /**
-   * Called if no row is a header. Reads the row that is most similar to a header as the header. This throws an error
-   * that names the missing columns.
+   * Called if none of the first rows is a header. Reads the row that is most similar to a header as the header. This
+   * throws an error that names the missing columns.
    */
   const beginAnyhow = (): RowReader => {
     const filled = above.filter((one) => !isBlank(one));
     const [first] = filled;
     if (first === undefined) {
-      throw new FileError("the file is empty", `The first line must name these columns: ${shape.columns.join(", ")}.`);
+      throw new FileError(
+        "the file is empty",
+        `Begin with a row of headings. Valid columns: ${shape.columns.join(", ")}.`,
+      );
     }
     const rated = filled.map((row) => ({ row, rank: likeness(row, read) }));
     const best = rated.reduce((one, other) => (other.rank > one.rank ? other : one)).row;
@@ -142,7 +145,7 @@ export async function* sheetRows(
   yield rows.end();
 }
 
-/** Yields all records, including empty ones and those above the header. Throws a FileError. */
+/** Yields all records except `sep=;`, including empty ones and those above the header. Throws a FileError. */
 export async function* sheetRecords({
   bytes,
   file,
@@ -163,7 +166,7 @@ export async function* sheetRecords({
   }
 }
 
-/** Yields the records of a text in batches. Throws a FileError if a quotation mark is not closed. */
+/** Yields the records of a text in batches. Throws a FileError if a cell in quotation marks is invalid. */
 async function* textRecords(
   bytes: ByteSource,
   encoding: Encoding,
@@ -206,8 +209,8 @@ export function isBlank({ cells }: SheetRecord): boolean {
 }
 
 /**
- * Columns that identify the option of a row. If all of them are empty, the row continues the option above with more
- * Context IDs.
+ * Columns that are filled from the row above where they are empty, if a row has no option ID and no name: it continues
+ * the option above with more Context IDs.
  */
 const CONTINUED = ["_id", "name", "op", "action"];
 /** Columns that templates fill even in rows without an option. */
@@ -241,7 +244,7 @@ class RowReader {
   readonly #width: number;
   /** The index of the first column that is read, and its heading. */
   readonly #first: { readonly at: number; readonly plain: string };
-  /** Recognizes rows with totals. Undefined if the lines to skip are stored with the file. */
+  /** Recognizes rows with totals. Undefined if the lines to skip are stored with the file, or if `#isStrict` is set. */
   readonly #totals: TotalRows | undefined;
   readonly #skipped: ReadonlySet<number>;
   readonly #found: SkippedLines | undefined;
@@ -382,8 +385,8 @@ class RowReader {
   }
 
   /**
-   * Returns whether a row has several headings and nothing else. One heading is not enough, because an option may be
-   * named like its column.
+   * Returns whether a row has several headings and nothing else in the columns that are read. One heading is not
+   * enough, because an option may be named like its column.
    */
   #hasHeadings({ cells }: SheetRecord): boolean {
     const filled = cells.flatMap((cell, at) => (cell.trim() !== "" && this.#read[at] === true ? [at] : []));

@@ -8,8 +8,8 @@ const LOST = "\uFFFD";
 const PART_BYTES = 8192;
 
 /**
- * Decodes a file. A byte order mark at its beginning takes precedence over `encoding`. Throws a FileError with the line
- * of the first invalid byte.
+ * Decodes a file. A byte order mark at its beginning takes precedence over `encoding`. Line ends of old Mac
+ * programs become line feeds. Throws a FileError with the line of the first invalid byte.
  */
 export async function* textOf(bytes: ByteSource, encoding: Encoding): AsyncGenerator<string> {
   let decode: Decode | undefined;
@@ -113,8 +113,8 @@ const FEWEST_ZEROS = 10;
 
 /**
  * Detects the encoding of a file. Checks in this order: a byte order mark, zero bytes (UTF-16), valid UTF-8, and in
- * which encoding the bytes are plausible letters. A file that is mostly valid UTF-8 counts as UTF-8, so that the error
- * can name the line with the invalid bytes.
+ * which encoding the bytes are plausible letters. A file with intact characters of UTF-8 counts as UTF-8, so that the
+ * error can name the line with the invalid bytes.
  */
 export class EncodingDetector {
   #marked: Encoding | undefined;
@@ -145,7 +145,7 @@ export class EncodingDetector {
 
   /**
    * Returns the encoding of the file whose bytes `take` got. Reads the file again if it is neither UTF-8 nor UTF-16.
-   * Undefined if no encoding is plausible.
+   * Undefined if the encoding is not certain.
    */
   async found(bytes: ByteSource): Promise<Encoding | undefined> {
     if (this.#marked !== undefined) return this.#marked;

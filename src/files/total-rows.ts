@@ -57,7 +57,7 @@ export function isDate(text: string): boolean {
 
 /**
  * The kind of a row. `totalIfLast`: a total if it is the last row, otherwise an option. `notTotal`: an option, although
- * its name starts with a word for totals.
+ * its name is a word for totals.
  */
 export type RowKind = "option" | "total" | "totalIfLast" | "notTotal";
 
@@ -105,10 +105,11 @@ export class TotalRows {
   }
 
   /**
-   * Returns the kind of a row. A row with totals starts with a word for totals, and all other filled cells are numbers.
-   * One of these must be the sum of its column, or a formula that sums. In a column with a known heading, only such a
-   * formula or the number of options is allowed. The last row counts as totals even if no number can be compared, or if
-   * it comes after an empty row. A row with only the number of options (`5 rows`) counts as totals, too.
+   * Returns the kind of a row. A row with totals starts with a word for totals, or has a formula that sums, and all
+   * other filled cells are numbers. One of these must be the sum of its column, such a formula, or the number of
+   * options. In a column with a known heading, only such a formula or the number of options is allowed. The last row
+   * counts as totals even if no number can be compared, or if it comes after an empty row. A row with only the number
+   * of options (`5 rows`) counts as totals, too.
    */
   #kindOf({ cells, sums: formulas }: SheetRecord, isApart: boolean): RowKind {
     const name = cells.find((cell) => cell.trim() !== "")?.trim() ?? "";
@@ -159,7 +160,7 @@ export class TotalRows {
   }
 }
 
-/** A sum needs at least this many rows above it. A number that equals the only one above is probably not a sum. */
+/** A labelled sum or a count needs at least this many rows above it. With a single row, equality proves little. */
 const FEWEST_ADDED = 2;
 
 /** The possible decimal signs of a number such as 1.250. The right one is the one with which the sum is correct. */
@@ -184,8 +185,8 @@ class ColumnSum {
   }
 
   /**
-   * Returns whether the number of a cell equals the sum of all options above it, or of those since the last row with
-   * totals. Undefined if the column has cells that cannot be added, such as percentages.
+   * Returns whether the number of a cell nearly equals the sum of all options above it, or of those since the last row
+   * with totals. Undefined if the column has cells that cannot be added, such as percentages.
    */
   compare(cell: string): "equal" | "different" | undefined {
     const compared = this.#sums.flatMap(({ decimal, all, below, digits }) => {

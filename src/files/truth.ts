@@ -25,8 +25,8 @@ const wordIn = wordReader<boolean | "x" | "o" | "tick" | "dot">([
 ]);
 
 /**
- * Returns a function that reads the cells of a column as yes or no: undefined if a cell is empty, null if it is
- * neither.
+ * Returns a function that reads the cells of a column as yes or no: undefined if a cell is empty, null if it is neither
+ * or unclear.
  */
 export function truthReader(meanings: Meanings = {}): (cell: string) => boolean | undefined | null {
   return (cell) => {

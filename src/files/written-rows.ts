@@ -60,8 +60,8 @@ export const VALUES_SHEET = {
 } as const;
 
 /**
- * Matches a text that spreadsheets would run as a formula, even with apostrophes in front. East Asian versions of
- * spreadsheets also accept full-width signs.
+ * Matches a text that spreadsheets may run as a formula, and such a text with apostrophes in front. East Asian versions
+ * of spreadsheets also accept full-width signs.
  */
 const FORMULA = /^'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
 const QUOTED_FORMULA = /^'+[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;

@@ -87,8 +87,8 @@ export interface WrittenOption {
 type BaseField = "name" | "parent" | "exposeChildren" | "contexts";
 
 /**
- * Returns a base with the values that an applied plan wrote. All other values stay as exported: if they were updated,
- * the next plan would see changes by others as changes of the file, and revert them.
+ * Returns a base with the current values of the fields that an applied plan wrote. All other values stay as exported:
+ * if they were updated, the next plan would see changes by others as changes of the file, and revert them.
  */
 export function renewedBase(
   base: Base,

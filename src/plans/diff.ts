@@ -316,14 +316,14 @@ function differingIds(file: readonly string[], service: readonly string[]): Diff
 interface Result {
   readonly options: readonly ServiceOption[];
   readonly items: readonly PlanItem[];
-  /** The rows of the items, in the same order. The last items are deletions, which have no row. */
+  /** The rows of the items, in the same order, but without the last items, which are deletions. */
   readonly rows: readonly DesiredRow[];
   /** The rows of existing options, by ID of the option. */
   readonly rowOf: ReadonlyMap<string, DesiredRow>;
   readonly problems: Problems;
 }
 
-/** Reports problems with the names and groups that the plan would lead to. Returns the limits that it would exceed. */
+/** Reports conflicts of names, groups and Context IDs after the plan. Returns the service's limits that it exceeds. */
 function checkResult(result: Result): readonly ExceededLimit[] {
   const { options, items } = result;
   const known = new Map(options.map((option) => [option._id, knownOption(option)]));

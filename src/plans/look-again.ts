@@ -13,8 +13,8 @@ import { type HowToRead, readTargeting, serviceOption, unlessMissing } from "./r
 
 /**
  * Checks whether a stored plan still fits the current state in the service. If it is an undo plan and the undone run
- * has unanswered requests, `resolve` first finds out what they did. Throws a FileError if the plan cannot be read, or
- * if others changed what it would undo. Throws the ApiError of a failed read.
+ * has unanswered requests, `resolve` first finds out what they did, and a FileError is thrown if others changed what it
+ * would undo. Throws a FileError if the plan cannot be read, and the ApiError of a failed read.
  */
 export async function checkStoredPlan(
   bytes: ByteSource,

@@ -31,9 +31,9 @@ export interface DesiredRow {
   readonly there?: ServiceOption | undefined;
   readonly base?: BaseOption | undefined;
   /**
-   * How the row was matched to an option. `match`: by ID. `adopt`: by name. `create`: no such option exists yet.
-   * `gone`: others deleted the option. `lost`: not matched. In this case, a problem was reported, unless the row itself
-   * removes the option.
+   * How the row was matched to an option. `match`: by ID or, with `byName`, by name. `adopt`: by name, because the row
+   * has no ID. `create`: no such option exists yet. `gone`: others deleted the option. `lost`: not matched. In this
+   * case, a problem was reported, unless the row itself removes the option.
    */
   readonly how: "match" | "adopt" | "create" | "gone" | "lost";
 }
@@ -63,7 +63,7 @@ export function serviceOf(there: ServiceTargeting | undefined): Service {
   };
 }
 
-/** Finds the existing option of each row: by `_id` if the row has one, otherwise by name. */
+/** Finds the existing option of each row: by `_id` if the row has one, otherwise, and with `byName`, by name. */
 export function matchRows(sides: Sides): readonly DesiredRow[] {
   // With `byName`, only names identify rows, so each repeated name is reported here. Otherwise repeated names were
   // reported when the file was read, except those of rows with IDs.
@@ -107,7 +107,7 @@ function byName(option: DesiredOption, index: number, claimed: ReadonlySet<strin
     sides.problems.add(
       option.spots.name ?? option,
       `several options have the name ${quoted(name)}: ${ids}`,
-      "Give the _id of the option that you mean.",
+      "Rename all but one of them, or give the _id of the option that you mean (byName ignores it).",
     );
     return { index, option, how: "lost" };
   }
@@ -205,8 +205,9 @@ function planned(plan: StatePlan, there: ServiceTargeting): readonly Difference[
 }
 
 /**
- * Checks whether everything that a plan changes, deletes or refers to is as it was when the plan was made. `stale`: the
- * differences because of which nothing may be sent. `at`: the index of the item, or -1 for the targeting.
+ * Checks whether everything that a plan changes, deletes or refers to is as it was when the plan was made, or already
+ * as planned (`alreadyDone`: the indexes of such items). `stale`: the differences because of which nothing may be sent.
+ * `at`: the index of the item, or -1 for the targeting.
  */
 export function lookAgain({ items, targeting, adopted }: StatePlan, there: ServiceTargeting | undefined) {
   const look = new Look(items, serviceOf(there), new Set(adopted.map(({ _id }) => _id)));
@@ -239,8 +240,8 @@ class Look {
   }
 
   /**
-   * Checks that a targeting still has the name that the plan knows. If the plan deletes it, also that it has no options
-   * that the plan does not know.
+   * If the plan renames or deletes a targeting, checks that it still has the name that the plan knows. If the plan
+   * deletes it, also checks that it has no options that the plan does not know.
    */
   targeting({ name, rename, delete: isDeleted }: PlannedTargeting, { targeting, options }: ServiceTargeting): void {
     if (rename === undefined && !isDeleted) return;

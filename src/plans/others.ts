@@ -3,7 +3,10 @@ import { digestOfContexts, type ServiceOption } from "./base.ts";
 import { quoted } from "./file/desired.ts";
 import { changedSince, type DesiredRow, type Sides } from "./match.ts";
 
-/** Records that others have deleted an option. This is a conflict if the file changes the option, otherwise drift. */
+/**
+ * Records that others have deleted an option. This is a conflict if the file differs from the base, otherwise drift.
+ * Context IDs that the file only adds or removes do not count.
+ */
 export function compareGone(row: DesiredRow, wanted: WantedPlaces, { drift, conflicts }: Sides): void {
   const { option, base } = row;
   if (base === undefined) return;
@@ -25,7 +28,7 @@ type Rows = readonly DesiredRow[];
  * Decides what happens to existing options that are not in the file. With `prune`, the plan deletes those that are in
  * the base; otherwise it deletes none. If an option to be deleted has changed in the service since the base, or got
  * sub-options, it stays and a conflict is recorded. Options that are not in the base were added by others and stay.
- * `onlyThere`: all of these options if the plan has no base and matches options by name, otherwise none.
+ * Records drift. `onlyThere`: all options that are not in the file, if the plan has no base and matches by name.
  */
 export function compareOthers(rows: Rows, sides: Sides) {
   const { base, service, prune, byName, drift, groupName } = sides;
@@ -63,7 +66,8 @@ interface Removed {
  * Returns the existing options that rows of the file delete (Action is Remove). Omits options that have changed in the
  * service since the base and groups that got sub-options since then, and records conflicts for them. Reports a problem
  * for a row whose name is not the name of the option with its ID, because the ID may be wrong, and for a row without an
- * ID whose option is not in the base.
+ * ID whose option is not in the base. With `prune` and a filled column Action, only reports that these exclude each
+ * other.
  */
 export function removedByRows(rows: Rows, sides: Sides): readonly Removed[] {
   const { base, prune, problems, desired } = sides;

@@ -45,7 +45,7 @@ const item = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("delete"), undo, line: z.int().optional(), _id: ulid, seen }),
 ]);
 
-/** The number of Context IDs, and the first of them: at most 20, and fewer if they are long. */
+/** The number of Context IDs, and the first of them: at most 20 in two lists together, and fewer if they are long. */
 const someIds = z.object({ count: z.int(), first: texts });
 
 /** A difference between base, file and service (drift or a conflict), or a change since the plan was made. */
@@ -67,7 +67,10 @@ export const difference = z.object({
 export const exceededLimit = z.object({
   limit: z.string(),
   of: z.string(),
-  /** `there`: the current number. `wanted`: the number after the plan. `fits`: the maximum. */
+  /**
+   * `there`: the current number. `wanted`: the number after the plan; for a setting, how many options the plan changes
+   * or deletes. `fits`: the maximum.
+   */
   there: z.number(),
   wanted: z.number(),
   fits: z.number(),

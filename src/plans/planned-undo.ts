@@ -22,7 +22,7 @@ export interface PlannedUndo {
   readonly rows: readonly UndoRow[];
   /** The number of objects that need no row, because they already have their previous state. */
   readonly already: number;
-  /** The targetings that no longer exist and that this undo does not restore. */
+  /** The targetings that no longer exist, although the run did not delete them. */
   readonly gone: readonly string[];
   readonly isEmpty: boolean;
   readonly document: PlanDocument;
@@ -30,7 +30,7 @@ export interface PlannedUndo {
   readonly changes: PlannedChanges;
 }
 
-/** Reads the state of a run's targetings and plans the undo of the run. Throws the ApiError of a failed read. */
+/** Reads the state of a run's targetings and plans the undo of the run. Throws an ApiError or a ListError. */
 export async function planUndo(
   done: Done,
   { undoes, ...service }: { readonly undoes: string } & Pick<PlanDocument, "environment" | "apiUrl">,
@@ -72,8 +72,8 @@ export interface ResolvedRun {
 }
 
 /**
- * Plans an undo again when the effect of all unanswered requests is known. Throws a FileError if others have changed
- * the objects since the undo was first planned.
+ * Plans an undo again after the effects of unanswered requests were looked up. Throws a FileError if others have
+ * changed the objects since the undo was first planned.
  */
 export async function resolvedUndo(
   { wayBack: shown, plan }: PlanDocument,
@@ -120,8 +120,8 @@ function isNameTaken({ _id, targeting, reasons = [] }: UndoRow): boolean {
 }
 
 /**
- * Returns the targetings whose previous name another targeting now has. The service cannot list targetings, so only
- * those that this server remembers are compared.
+ * Returns the targetings whose previous name another targeting has and keeps. The service cannot list targetings, so
+ * only those that this server remembers are compared.
  */
 async function takenNames(
   { targetings }: Done,

@@ -154,7 +154,10 @@ export function checkSeenName(
   );
 }
 
-/** Returns the ID of a targeting that a call names by ID or name. Throws a FileError if it is unknown or ambiguous. */
+/**
+ * Returns the ID of a targeting that a call names by ID or name. Throws a FileError if the name is unknown or
+ * ambiguous. An ID is not looked up.
+ */
 export async function resolveTargetingArgument(
   given: string,
   memory: Pick<TargetingMemory, "resolve">,

@@ -21,7 +21,7 @@ export type RowLabel = (typeof UNDO_LABELS)[number];
 const UNDO_REASONS = [
   /** The object gets a new ID. Everything that refers to its old ID stays disconnected. */
   "newId",
-  /** The group no longer exists, so the option is restored at the top level. */
+  /** The group no longer exists. A deleted option is restored at the top level, and a moved one is not moved back. */
   "groupGone",
   /** These Context IDs stay, because the option may already have had them before the run. */
   "notRead",
@@ -54,7 +54,10 @@ export const undoRow = z.strictObject({
   name: z.string(),
   undo: z.enum(UNDO_LABELS),
   reasons: z.array(z.enum(UNDO_REASONS)).optional(),
-  /** The field that is not restored. `left`: its value right after the run. `now`: its current value. */
+  /**
+   * The field that is not restored. `left`: its value right after the run. `now`: its current value; with the reason
+   * `nameTaken`, the name that another object has now.
+   */
   field: difference.shape.field.optional(),
   left: shownValue.optional(),
   now: shownValue.optional(),
@@ -127,9 +130,9 @@ export interface Intent {
 }
 
 /**
- * Removes those changes from an undo that the service would refuse because of other options: a move into a missing
- * group, a taken name, a Context ID in two groups, an empty group, or an exceeded limit. Removing one change can make
- * another one conflict, so this is repeated.
+ * Removes those changes from an undo that the service would refuse because of other options: the deletion of a group
+ * with other sub-options, a move into a missing group, a taken name, a Context ID in two groups, an empty group, or an
+ * exceeded limit. Removing one change can make another one conflict, so this is repeated.
  */
 export function removeConflictingChanges(all: IntendedUndo, present: Present): void {
   if (present.isPartial) return;
@@ -216,7 +219,10 @@ function changeBack({ key: ref, kind, name, type, parent, add, remove }: Intent)
   return { kind: "update", ref, ...defined({ name, parent }), add, remove };
 }
 
-/** Removes from an undo the change that causes a conflict. Returns false if it was removed before. */
+/**
+ * Removes from an undo the change that causes a conflict. An option whose group is missing is created at the top level
+ * instead. Returns false if there is nothing to remove.
+ */
 function settle(conflict: Conflict, found: readonly Conflict[], all: IntendedUndo, present: Present): boolean {
   const intent = all.intents.get(conflict.ref);
   const takeOut = (one: Intent, row: RemovedChange): true => {
@@ -259,7 +265,10 @@ function subOptionsOf(group: string, { left }: IntendedUndo, { options }: Presen
   return { left: left.get(group) ?? 0, now };
 }
 
-/** Keeps an undo from emptying a group: the group keeps its Context IDs or, if the undo removes none, a sub-option. */
+/**
+ * Keeps an undo from leaving an empty group: the group keeps its Context IDs or, if the undo removes none, a
+ * sub-option. A group that the undo would create is not created.
+ */
 function resolveEmptyGroup(
   { ref, leaving }: Extract<Conflict, { readonly kind: "empty" }>,
   { intents, options }: Pick<IntendedUndo, "intents"> & Pick<Present, "options">,

@@ -121,7 +121,7 @@ function uniqueByName(options: readonly PresentOption[]): ReadonlyMap<string, Pr
   return byName;
 }
 
-/** Plans the undo of a run without reading the service: as if nothing had changed since the run. */
+/** Plans the undo of a run without reading the service, as if nothing had changed. Omits new options without IDs. */
 export function undoPlanUnread(done: Done): UndoPlan {
   const present = new Map<string, Present>();
   const byTargeting = groupedBy(done.options, ({ targeting }) => targeting);

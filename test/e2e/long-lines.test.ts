@@ -35,7 +35,7 @@ test("a line or value that is too long is refused by its line, in every file, an
   const { call, targetingId, write } = await service();
   for (const [file, content, line] of FILES) {
     await write(file, content);
-    const expected = `line ${line} of the file is longer than 1 MB; nothing was sent`;
+    const expected = `the line or JSON value on line ${line} of the file is longer than 1 MB; nothing was sent`;
     for (const tool of ["bulk_add_options", "plan_targeting"]) {
       // This JSON file has an array of rows, which plan_targeting does not read.
       if (tool === "plan_targeting" && file.endsWith(".json")) continue;

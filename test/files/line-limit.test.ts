@@ -33,7 +33,8 @@ async function through(text: string, unit: BoundedUnit, mostBytes: number): Prom
   return [...results].join(" / ");
 }
 
-const refusal = (line: number) => `line ${line} of the file is longer than ${10 / 1_048_576} MB; nothing was sent`;
+const refusal = (line: number) =>
+  `the line or JSON value on line ${line} of the file is longer than ${10 / 1_048_576} MB; nothing was sent`;
 
 test.each<[string, string, BoundedUnit, number | undefined]>([
   ["lines of ten bytes", "0123456789\n0123456789\n", "line", undefined],

@@ -20,7 +20,7 @@ interface Splice {
 
 const MAX_PART_BYTES = 268_435_456;
 
-/** Writes texts into cells and changes nothing else. Throws a FileError if a row does not exist. */
+/** Writes texts into cells, and removes the stored ranges of filled cells. Throws a FileError if a row is missing. */
 export async function* withCells(
   packed: Uint8Array,
   sheet: string | undefined,

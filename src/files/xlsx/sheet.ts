@@ -43,8 +43,9 @@ interface MergedRange {
 }
 
 /**
- * Yields the rows of a sheet with the texts that a spreadsheet shows. A cell that is merged across rows has its text in
- * each of them. One that is merged across columns has it only in the first. Throws a FileError.
+ * Yields the rows of a sheet with texts like those that a spreadsheet shows (see `readFormat`). A cell that is merged
+ * across rows has its text in each of them. One that is merged across columns has it only in the first. Throws a
+ * FileError.
  */
 export async function* readSheet(
   archive: Archive,
@@ -59,7 +60,7 @@ export async function* readSheet(
   yield reader.taken();
 }
 
-/** Returns the merged ranges of a sheet. A file has them after its rows, so it must be read twice. */
+/** Returns the ranges that are merged across rows. A file has them after its rows, so it must be read twice. */
 async function mergedRanges(bytes: AsyncIterable<Uint8Array>): Promise<readonly MergedRange[]> {
   const ranges: MergedRange[] = [];
   let before = Buffer.alloc(0);

@@ -59,7 +59,8 @@ export async function firstSheetName(bytes: ByteSource): Promise<string> {
 }
 
 /**
- * Yields the rows of a sheet in batches. Default: the first visible sheet. Throws a FileError if there is no such sheet.
+ * Yields the rows of a sheet in batches. Default: the first visible sheet. Throws a FileError if there is no such
+ * sheet.
  */
 export async function* workbookRecords(
   bytes: ByteSource,
@@ -243,16 +244,16 @@ const MAX_FORMAT = 255;
  * Returns whether a format is longer than spreadsheet programs allow, has more than 30 decimals, or has a fraction with
  * more than three digits. Formatting a number with it could take minutes, so such numbers are read as they are stored.
  */
-function isTooLong(format: string): boolean {
+function isTooSlow(format: string): boolean {
   return format.length > MAX_FORMAT || /\.[?#0]{31}|\/[?#0]{4}/.test(format);
 }
 
 /**
- * Returns the format in which numbers are shown. Undefined if they are read as they are stored, because the format
- * hides digits (1.23E+12, or 1.2 for millions), or is not supported.
+ * Returns the format in which numbers are read, without separators of thousands. Undefined if they are read as they are
+ * stored, for example because the format hides digits (1.23E+12, or 1.2 for millions), or is not supported.
  */
 function readFormat(format: string | undefined): NumberFormat | undefined {
-  if (format === undefined || format === TEXT || isTooLong(format)) return undefined;
+  if (format === undefined || format === TEXT || isTooSlow(format)) return undefined;
   const signs = format.replaceAll(/"[^"]*"|\\.|_.|\*.|\[[^\]]*\]|A(?:M\/P)?M?/gi, "");
   const letters = signs.replaceAll(/[^a-z]/gi, "").toLowerCase();
   if (/e[+-]|general|\[dbnum/i.test(format) || /[#0?],+(?![#0?,])/.test(signs)) return undefined;
@@ -267,7 +268,7 @@ function readFormat(format: string | undefined): NumberFormat | undefined {
   return { code: /[hs]/.test(letters) ? "yyyy-mm-dd h:mm" : "yyyy-mm-dd", isDate: true };
 }
 
-/** The formats with fixed numbers, which workbooks do not store (ECMA-376, 18.8.30). */
+/** The formats with fixed numbers, which workbooks do not store (ECMA-376, 18.8.30). Local dates are read as ISO. */
 const BUILT_IN: Readonly<Record<string, string>> = {
   ...{ 1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 9: "0%", 10: "0.00%", 11: "0.00E+00", 12: "# ?/?", 13: "# ??/??" },
   ...{ 14: "yyyy-mm-dd", 15: "d-mmm-yy", 16: "d-mmm", 17: "mmm-yy", 18: "h:mm AM/PM", 19: "h:mm:ss AM/PM" },

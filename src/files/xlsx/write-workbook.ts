@@ -30,7 +30,7 @@ interface Seen {
 }
 
 /**
- * Writes the rows, and a second sheet that explains the allowed values. Throws a FileError if there are too many rows.
+ * Writes the rows, and a second sheet that explains the allowed values. Throws a FileError if they are too large.
  */
 export async function* writtenWorkbook(sheet: WrittenSheet): AsyncGenerator<Uint8Array, void, undefined> {
   const seen: Seen = { comments: [], filters: [] };

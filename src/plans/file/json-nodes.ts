@@ -105,7 +105,7 @@ export function jsonPathAt(text: string, offset: number): string {
 
 const ROW_FIELDS = ["_id", "name", "parentName", "type", "exposeChildren", "op", ...CONTEXT_FIELDS];
 
-/** Reads NDJSON. A first line with version and targeting is optional. Throws an UnreadableFile, as `jsonNodes` does. */
+/** Reads NDJSON. A first line with version or targeting is optional. Throws an UnreadableFile, as `jsonNodes` does. */
 export function readNdjson(text: string, drafts: Drafts): DesiredTargeting | undefined {
   const { problems } = drafts;
   const count = { nodes: 0 };

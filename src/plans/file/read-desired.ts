@@ -97,7 +97,7 @@ export function formatToRead(path: string): ReadFormat {
 
 /**
  * Reads a desired state. If its syntax is wrong, no other problem is reported. Throws a FileError if a line or value is
- * larger than `maxLineBytes`.
+ * larger than `maxLineBytes`; in a sheet, this is a problem.
  */
 export async function readDesired(source: DesiredSource): Promise<ReadDesired> {
   const { bytes, format, folder, maxLineBytes } = source;
@@ -127,7 +127,7 @@ export async function readDesired(source: DesiredSource): Promise<ReadDesired> {
   }
 }
 
-/** Makes the garbage collector run more often. Reading a large file creates much data that is soon unused. */
+/** Makes this process collect garbage more often, from now on. Reading a large file creates much short-lived data. */
 function keepHeapSmall(): void {
   setFlagsFromString("--heap-growing-percent=40");
 }
@@ -277,7 +277,7 @@ export function addSuspect({ text, field, place = "", ...spot }: Suspect, proble
   const { message, remedy } = damageWords(damage);
   problems.add(
     spot,
-    `${quoted(text.trim() === NO_VALUE ? "" : text)} in ${field}${place} ${message}; neither the service nor the base has it`,
+    `${quoted(text.trim() === NO_VALUE ? "" : text)} in ${field}${place} ${message}; it is accepted only if the service or the base has it`,
     remedy,
   );
 }
@@ -289,8 +289,8 @@ interface BesideFile {
 }
 
 /**
- * Reads the files of Context IDs that rows name. Each line of these files is a Context ID. Returns the Context IDs that
- * look damaged.
+ * Reads the files of Context IDs that rows name, one on each line, and adds them to the options. Returns the Context
+ * IDs that look damaged.
  */
 async function readContextsFiles(beside: BesideFile, drafts: Drafts): Promise<readonly Suspect[]> {
   const { files, options, problems } = drafts;

@@ -262,7 +262,7 @@ class Rows {
     );
   }
 
-  /** Reads a name. A name that looks damaged is not checked here: it is accepted if the service has the same name. */
+  /** Reads a name. A name that looks damaged is not checked here: it is accepted if the service or the base has it. */
   #name(cell: Cell): string | undefined {
     if (!this.#isSuspect(cell, cell.text, "name")) return nameIn(cell.text, cell, this.#drafts.problems);
     return cell.text;
@@ -290,7 +290,7 @@ class Rows {
     if (typeof truth === "boolean") return truth;
     return this.#drafts.problems.add(
       cell,
-      "exposeChildren must be true or false, or yes or no",
+      "exposeChildren cannot be read as yes or no",
       "Write yes or no, or leave the cell empty.",
     );
   }

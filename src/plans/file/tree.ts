@@ -145,7 +145,7 @@ export function idIn(text: string, spot: Spot, problems: Problems): string | und
   return problems.add(
     spot,
     `_id ${quoted(text)} is not an ID of the service`,
-    "IDs are 26 digits and letters, as export writes them. Without _id the option is found by its name, or created.",
+    "IDs are 26 digits and letters, as export writes them. Without _id, the object is found by its name, or created.",
   );
 }
 
@@ -358,7 +358,11 @@ export function readTree(root: Node, drafts: Drafts): DesiredTargeting | undefin
   if (options === undefined) {
     problems.add(root, "options is missing", "List the options under options; [] lists none.");
   } else if (options.value.kind !== "list") {
-    problems.add(options, `options must be a list, not ${kindOf(options.value)}`, "Begin each option with -.");
+    problems.add(
+      options,
+      `options must be a list, not ${kindOf(options.value)}`,
+      "Write a list: with - before each option in YAML, or in [ ] in JSON.",
+    );
   } else {
     for (const item of options.value.items) readOption(item, drafts);
   }

@@ -20,7 +20,7 @@ interface Splice {
 
 export type WrittenFile = Pick<DesiredSource, "format" | "path" | "sheet">;
 
-/** Writes the IDs of options into the rows of a file. Throws a FileError if it cannot or would change anything else. */
+/** Returns a file with the IDs of options in its rows. Throws a FileError if anything else would change. */
 export async function withIds(bytes: Uint8Array, file: WrittenFile, ids: Ids): Promise<Uint8Array> {
   const before = await optionsOf(bytes, file);
   const spliced = await (file.format === "xlsx"
@@ -89,7 +89,7 @@ async function rowsOf(content: Uint8Array, { format, path = "", sheet = {} }: Wr
   return { rows, header, sheet: file.sheet ?? {} };
 }
 
-/** Adds IDs to the rows of a sheet. If an option has several rows, each row gets the option's ID. */
+/** Adds IDs to the rows of a sheet. If each row has one Context ID, all rows of an option get its ID. */
 function withTheirIds(
   { rows, header }: { readonly rows: readonly SheetRow[]; readonly header: SheetHeader },
   byLine: Ids,

@@ -34,7 +34,7 @@ export async function yamlNodes(text: string): Promise<Node> {
     const line = linesIn(text, MAX_CHARACTERS);
     throw new UnreadableFile(
       { line, column: 1 },
-      "the YAML file has more than 16 MB: the limit is reached on this line",
+      "the YAML file has more than 16,000,000 characters: the limit is reached on this line",
       OTHER_FORMS,
     );
   }
