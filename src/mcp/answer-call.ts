@@ -38,7 +38,7 @@ import {
   type UndecidedAnswer,
 } from "../tools/define-tool.ts";
 import { mayDecideInView } from "../tools/write/confirmation-token.ts";
-import { waitWithinCall } from "../tools/write/follow-run.ts";
+import { waitWithinCall } from "../tools/write/within-call.ts";
 import {
   asking,
   askOlder,

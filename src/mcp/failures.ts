@@ -8,7 +8,7 @@ import { FileError } from "../platform/files.ts";
 import { ExecutionRefusedError } from "../runs/kind.ts";
 import { DamagedRunError, RunStoreError, StoreUnavailableError } from "../runs/store.ts";
 import { type SummarizedFailure, ToolError } from "../tools/define-tool.ts";
-import { PlanningError } from "../tools/write/planned.ts";
+import { PlanningError } from "../tools/write/within-call.ts";
 
 /** Returns message and remedy of an error. An unexpected one has only an ID, under which the log has the details. */
 export function failureOf(thrown: unknown, tool: string, log: Log): SummarizedFailure {

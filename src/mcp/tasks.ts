@@ -24,7 +24,7 @@ import { failureAnswer, type ToolAnswer, type ToolContext } from "../tools/defin
 import { followResumedRun } from "../tools/get-run.ts";
 import { reportRun } from "../tools/run-reports.ts";
 import { endIfExpired, waitsForDecision } from "../tools/write/awaiting-decision.ts";
-import { progressWords, waitWithinCall } from "../tools/write/follow-run.ts";
+import { progressWords, waitWithinCall } from "../tools/write/within-call.ts";
 import { needsOther, resultFor, servicesOfCall } from "./answer-call.ts";
 import { canAsk, canOpen, type Declaring, elicitationResult, followsTasks, formRequest, TASKS } from "./elicitation.ts";
 import { failureOf } from "./failures.ts";

@@ -62,7 +62,7 @@ export const SETTINGS = {
   confirm: optional(
     "TARGETING_MCP_CONFIRM",
     oneOf("ask", "strict", "off"),
-    "who approves deletions. ask: a person, if need be through the agent; strict: a person, never through the agent; off: nobody",
+    "who approves. ask: a person, if need be through the agent; strict: a person, never through the agent; off: nobody",
     "ask over stdio, strict over HTTP",
   ),
   page: setting(

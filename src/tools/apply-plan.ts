@@ -16,7 +16,7 @@ import { effectOf, tokenLater } from "./write/awaiting-decision.ts";
 import { confirmationArgument, confirmed } from "./write/confirmed.ts";
 import { beginPlanned } from "./write/decide.ts";
 import { askLater } from "./write/on-page.ts";
-import { planInTime, tookTooLong, unstartedReport } from "./write/planned.ts";
+import { planInTime, tookTooLong, unstartedReport } from "./write/within-call.ts";
 import { carryOut, dryRunArgument, runOutput } from "./write/write.ts";
 
 const input = () =>

@@ -6,7 +6,7 @@ import { countsOf } from "../runs/report.ts";
 import { sendingOf } from "./apis.ts";
 import type { ToolAnswer, ToolContext, ToolDefinition } from "./define-tool.ts";
 import { ownRun, reportedRun } from "./run-reports.ts";
-import { waitForEnd } from "./write/follow-run.ts";
+import { waitForEnd } from "./write/within-call.ts";
 import { runOutput } from "./write/write.ts";
 
 const input = () => z.strictObject({ runId: z.string() });

@@ -18,8 +18,8 @@ import { originalItemsOf } from "./original-items.ts";
 import { sheetRunOf } from "./run-files.ts";
 import { ownRun, reportOf, savedAnswer, undoNoteOf } from "./run-reports.ts";
 import { waitsForDecision } from "./write/awaiting-decision.ts";
-import { waitForEnd } from "./write/follow-run.ts";
 import { untilDecided } from "./write/on-page.ts";
+import { waitForEnd } from "./write/within-call.ts";
 import { runOutput } from "./write/write.ts";
 
 const LONGEST_WAIT_MS = 25_000;

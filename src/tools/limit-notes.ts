@@ -9,7 +9,7 @@ import type { ReportedObject } from "../runs/outcome.ts";
 import { LIMITS } from "../spec/limits.ts";
 import { bytesOf } from "../spec/names-and-contexts.ts";
 import type { ToolContext } from "./define-tool.ts";
-import { shortReads, undefinedIfFailed } from "./write/follow-run.ts";
+import { shortReads, undefinedIfFailed } from "./write/within-call.ts";
 
 interface FullOption {
   readonly _id: string;

@@ -31,7 +31,7 @@ import { DeadlineExceeded, managementOf, savesOf } from "./apis.ts";
 import { type FoundByName, placeOf, type SaveArguments } from "./arguments.ts";
 import { type ToolAnswer, type ToolContext, ToolError, timeLeft } from "./define-tool.ts";
 import { reportedRun } from "./run-reports.ts";
-import { followRun } from "./write/follow-run.ts";
+import { followRun } from "./write/within-call.ts";
 
 export interface Counted extends Walked {
   readonly found: number;

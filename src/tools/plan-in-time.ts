@@ -8,7 +8,7 @@ import type { ToolAnswer, ToolContext } from "./define-tool.ts";
 import { notAllowed } from "./execution-guard.ts";
 import { renderKeptPlan, withRefusal } from "./kept-plan.ts";
 import { reportRun } from "./run-reports.ts";
-import { planInTime } from "./write/planned.ts";
+import { planInTime } from "./write/within-call.ts";
 
 interface PlanWork<Made> extends Pick<StoredPlan, "base" | "undoes" | "sheet"> {
   readonly plannedBy: PlanningTool;

@@ -40,9 +40,8 @@ import { effectOf } from "./write/awaiting-decision.ts";
 import { askFor, checkCounts, confirmationIn } from "./write/confirmation-token.ts";
 import { confirmationArgument } from "./write/confirmed.ts";
 import { type Approved, type Decision, decide, inClient, personOf, refusedError } from "./write/decide.ts";
-import { followRun, waitWithinCall } from "./write/follow-run.ts";
 import { decidedWork } from "./write/on-page.ts";
-import { checkApplied } from "./write/planned.ts";
+import { checkApplied, followRun, waitWithinCall } from "./write/within-call.ts";
 import { runOutput } from "./write/write.ts";
 
 const input = () => z.strictObject({ runId: z.string(), ...confirmationArgument() });

@@ -28,8 +28,8 @@ import { reportRun } from "./run-reports.ts";
 import { askFor, checkCounts, confirmationIn } from "./write/confirmation-token.ts";
 import { confirmationArgument } from "./write/confirmed.ts";
 import { personOf, readQuestion } from "./write/decide.ts";
-import { waitWithinCall } from "./write/follow-run.ts";
 import { decidedWork } from "./write/on-page.ts";
+import { waitWithinCall } from "./write/within-call.ts";
 
 const input = () =>
   z.strictObject({

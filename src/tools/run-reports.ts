@@ -33,8 +33,7 @@ import { type ToolAnswer, type ToolContext, ToolError } from "./define-tool.ts";
 import { eventReportExtras, eventRunReport } from "./event-report.ts";
 import { effectOf, endIfExpired } from "./write/awaiting-decision.ts";
 import { askFor } from "./write/confirmation-token.ts";
-import { followRun, interruptedHints, totalsAfter } from "./write/follow-run.ts";
-import { dryRunSteps, withoutContextIds } from "./write/planned.ts";
+import { dryRunSteps, followRun, interruptedHints, totalsAfter, withoutContextIds } from "./write/within-call.ts";
 
 const RESULTS_READ = 50;
 

@@ -8,7 +8,7 @@ import { sendingOf } from "./apis.ts";
 import { checkJsonValues, onUnknownArgument, openObject } from "./arguments.ts";
 import { type ToolDefinition, ToolError } from "./define-tool.ts";
 import { checkNotSentWithoutResult, eventRunReport, planEvents, plannedEventReport } from "./event-report.ts";
-import { followRun } from "./write/follow-run.ts";
+import { followRun } from "./write/within-call.ts";
 import { dryRunArgument, runOutput } from "./write/write.ts";
 
 type Fields = Readonly<Record<string, z.ZodOptional<z.ZodType>>>;

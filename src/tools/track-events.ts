@@ -31,7 +31,7 @@ import {
   plannedEventReport,
   storeDryRun,
 } from "./event-report.ts";
-import { followRun, interruptedHints } from "./write/follow-run.ts";
+import { followRun, interruptedHints } from "./write/within-call.ts";
 import { dryRunArgument, runOutput } from "./write/write.ts";
 
 const input = () =>

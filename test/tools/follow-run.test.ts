@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { timeLeft } from "../../src/tools/define-tool.ts";
-import { followRun, interruptedHints, waitWithinCall } from "../../src/tools/write/follow-run.ts";
+import { followRun, interruptedHints, waitWithinCall } from "../../src/tools/write/within-call.ts";
 import { readingApi, toolContext } from "../support/tool-context.ts";
 
 test.each([

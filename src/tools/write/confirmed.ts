@@ -12,7 +12,7 @@ import { reportRun, usedBeforeNote } from "../run-reports.ts";
 import { effectOf, tokenLater } from "./awaiting-decision.ts";
 import { type Confirmation, checkCounts, confirmationIn, expired } from "./confirmation-token.ts";
 import { beginPlanned, type Decision, decide, personOf, plannedChange, refusedError } from "./decide.ts";
-import { answerWithToken, planInTime } from "./planned.ts";
+import { answerWithToken, planInTime } from "./within-call.ts";
 
 export const confirmationArgument = () => ({
   confirmation: z.string().optional().describe("Token of a needs_confirmation answer, once approved; sent alone"),

@@ -24,7 +24,7 @@ import { changesOf, DeadlineExceeded, undefinedIfLate, withinWait } from "../api
 import { type ToolAnswer, type ToolContext, ToolError } from "../define-tool.ts";
 import { withCurrentHolders } from "../option-search.ts";
 import { reportRun } from "../run-reports.ts";
-import { applySteps, extendedOf, type Given, planInTime, unstartedReport } from "./planned.ts";
+import { applySteps, extendedOf, type Given, planInTime, unstartedReport } from "./within-call.ts";
 
 interface Shown {
   readonly plan: Plan;

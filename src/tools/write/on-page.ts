@@ -22,7 +22,7 @@ import { approvalOfRun, ownRun, reportedRun, reportRun } from "../run-reports.ts
 import { effectOf, storedEffect, waitingRun } from "./awaiting-decision.ts";
 import { decisionFor } from "./confirmation-token.ts";
 import { type ApprovalRequest, decide, decided, inClient } from "./decide.ts";
-import { waitWithinCall } from "./follow-run.ts";
+import { waitWithinCall } from "./within-call.ts";
 
 /** Answers with a token, because nobody has opened the page. Throws a ToolError in strict mode, which has no tokens. */
 export function tokenInstead(

@@ -24,7 +24,7 @@ import {
   startDecided,
 } from "./decide.ts";
 import { askLater, decideOnPage, type KeptOnce, tokenInstead } from "./on-page.ts";
-import { answerWithToken, type Given, planInTime, tookTooLong, undecided } from "./planned.ts";
+import { answerWithToken, type Given, planInTime, tookTooLong, undecided } from "./within-call.ts";
 
 /** Returns the output schema of tools that report runs. Without fields of nested objects, it takes fewer tokens. */
 export const runOutput = () =>
