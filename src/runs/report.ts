@@ -1,5 +1,6 @@
 import { defined } from "../platform/by-key.ts";
 import { isJsonObject } from "../platform/json.ts";
+import { deletedTargetings } from "./deleted-targetings.ts";
 import {
   type Counts,
   changedAt,
@@ -48,6 +49,7 @@ export interface ReportedState {
     readonly tool?: string;
     readonly rows?: RowCounts;
     readonly decided?: { readonly at: number; readonly who: string; readonly where: string };
+    readonly inside?: readonly { readonly _id: string; readonly options: number; readonly groups: number }[];
   };
   counts(): Counts;
   standing(object: number): Standing;
@@ -400,6 +402,7 @@ function aboutOf(
     ...(state.facts?.rows !== undefined && state.facts.rows.merged > 0 && { mergesRows: true }),
     ...defined({ plannedBy, undoes }),
     ...kindsAndNames(state),
+    ...defined({ deletedTargetings: deletedTargetings(call, state) }),
     ...defined({ how, beganAt: state.facts?.decided?.at }),
     ...defined({ within: state.facts?.withinName?.slice(0, MAX_NAME_CHARACTERS) }),
     ...decisionIn(state),

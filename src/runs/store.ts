@@ -336,6 +336,16 @@ const runSummarySchema = z.object({
       names: z.object({ created: firstNames, changed: firstNames, deleted: firstNames }).exactOptional(),
       beganAt: z.number().exactOptional(),
       within: z.string().exactOptional(),
+      /**
+       * The first targetings that the run deleted, by ID and with the names that they had. For `delete_targeting` also
+       * how many options these contained, if known, and how many of these were groups.
+       */
+      deletedTargetings: z
+        .object({
+          first: z.array(z.object({ _id: z.string(), name: z.string() })).readonly(),
+          ...{ options: z.number().exactOptional(), groups: z.number().exactOptional() },
+        })
+        .exactOptional(),
       decided: z.object({ is: z.enum(["approved", "declined"]), who: z.string(), where: z.string() }).exactOptional(),
       /** Set if nobody approved or declined the run in time. */
       isExpired: z.literal(true).exactOptional(),

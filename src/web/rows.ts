@@ -53,12 +53,12 @@ const STALLED = {
 export async function runRows(shown: PageScope, ofOthers: readonly SeenRun[]): Promise<readonly RunRow[]> {
   const rows = (await Promise.all(ofOthers.map((seen) => foundRow(seen, shown)))).filter((row) => !isDryRun(row));
   const waits = new Map(ofOthers.map(({ run }) => [run.header.runId, run]));
-  const names = await targetingNames(shown);
   const found: ListedRun[] = [];
   for await (const listed of shown.services.runs.list(shown.caller)) {
     if (!isDryRun(listed)) found.push(listed);
     if (rows.length + found.length >= MAX_RUNS) break;
   }
+  const names = withDeleted(await targetingNames(shown), found);
   const known = { names, waits, runs: new Map(found.map((listed) => [listed.runId, listed])) };
   for (const listed of found) rows.push(await listedRow(listed, known, shown));
   const all = rows.length < MAX_RUNS ? rows : [...rows, ...(await otherOpenRuns(rows, shown))];
@@ -125,14 +125,18 @@ interface Beside {
 /** Returns the fields of a row, from its run's summary and `beside`. `reader`: the name of the person who sees it. */
 function rowOf(listed: ListedRun, beside: Beside, reader: string | undefined): Omit<RunRow, "actions"> {
   const { runId, tool, caller, startedAt, updatedAt, about = {} } = listed;
-  const { did, how, inside, names, undoes, client, person, fileName, plannedBy, beganAt, endedAt } = about;
-  const { decided, isExpired } = about;
+  const { how, inside, names, undoes, client, person, fileName, plannedBy, beganAt, endedAt } = about;
+  const { decided, isExpired, deletedTargetings: { options: lost = 0 } = {} } = about;
+  // The options of a deleted targeting are no items of the run. The page counts them, as it does when they are created.
+  const did = about.did && { ...about.did, deleted: about.did.deleted + lost };
+  const counts = { ...NO_COUNTS, ...listed.counts };
   const status = statusOf(listed);
   return {
     ...{ runId, title: titleFrom(listed, beside), tool: tool === "" ? "unknown tool" : tool },
     ...{ caller: callerName(caller), client, requestedBy: person && personWords(person, reader) },
     ...{ startedAt, beganAt, updatedAt, endedAt },
-    ...{ status, counts: { ...NO_COUNTS, ...listed.counts }, ...itemsOf({ tool, ...about }, inside), fileName },
+    ...{ status, counts: { ...counts, items: counts.items + lost, succeeded: counts.succeeded + lost } },
+    ...{ ...itemsOf({ tool, ...about }, inside ?? (lost > 0 ? { lost } : undefined)), fileName },
     ...{ targeting: targetingIn(listed, beside), names, did, optionsInside: inside?.succeeded },
     // While a run is running, these counts include pending changes.
     how: status === "running" ? undefined : how,
@@ -164,9 +168,10 @@ function titleFrom(listed: ListedRun, beside: Beside): string {
   const { tool, status, about: { inside, ...about } = {} } = listed;
   const { waiting, undone } = beside;
   const { _id, name = waiting && _id && `the targeting ${_id}` } = targetingIn(listed, beside) ?? {};
-  const { did, plannedBy } = about;
+  const { did, plannedBy, deletedTargetings: { options, groups: groupsInside } = {} } = about;
   return titleOf({
-    ...{ tool, status, ...about, ...workOf({ ...NO_COUNTS, ...listed.counts }, inside), targeting: name },
+    ...{ tool, status, ...about, options, groupsInside, targeting: name },
+    ...workOf({ ...NO_COUNTS, ...listed.counts }, inside),
     ...(waiting
       ? waitingTitle(waiting, undone)
       : { plan: did && { isUndo: plannedBy === "undo_run", changes: did, of: undone } }),
@@ -306,7 +311,8 @@ async function foundRow({ run, shown, isOwn }: SeenRun, to: PageScope): Promise<
   const listed = { runId, ...summaryOf(header, state, run.status()) };
   const waiting = await waitingAnywhere(runId, shown.services);
   const undone = await undoneTitle(waiting ?? run, shown);
-  const row = rowOf(listed, { names: await targetingNames(shown), waiting, undone }, to.services.person);
+  const names = await targetingNames(shown, listed.targetingId);
+  const row = rowOf(listed, { names, waiting, undone }, to.services.person);
   return {
     ...{ ...row, environment, requests: state.requests, standsStill: await stalledReason(run, shown) },
     ...(waiting
@@ -325,9 +331,28 @@ async function undoneTitle(run: Run, shown: PageScope): Promise<string | undefin
   return found && (await foundRow({ run: found, shown, isOwn: false }, shown)).title;
 }
 
-/** Returns the last known names of targetings, by ID. */
-async function targetingNames({ services: { memory } }: PageScope): Promise<Known["names"]> {
-  return new Map((await memory.recent()).map(({ _id, name }) => [_id, name]));
+/**
+ * Returns the last known names of targetings, by ID. If the targeting with the ID `wanted` has no name there, adds those
+ * of the targetings that recent runs have deleted.
+ */
+async function targetingNames({ services, caller }: PageScope, wanted?: string): Promise<Known["names"]> {
+  const names = new Map((await services.memory.recent()).map(({ _id, name }) => [_id, name]));
+  if (wanted === undefined || names.has(wanted)) return names;
+  const found: ListedRun[] = [];
+  for await (const listed of services.runs.list(caller)) {
+    found.push(listed);
+    if (found.length >= MAX_RUNS) break;
+  }
+  return withDeleted(names, found);
+}
+
+/** Adds to the known names of targetings those of targetings that a run has deleted, so that earlier runs name them. */
+function withDeleted(names: Known["names"], runs: readonly ListedRun[]): Known["names"] {
+  const all = new Map(names);
+  for (const { about } of runs) {
+    for (const { _id, name } of about?.deletedTargetings?.first ?? []) if (!all.has(_id)) all.set(_id, name);
+  }
+  return all;
 }
 
 /** Returns the targeting of a run that waits for approval. Undefined if the run has none or several. */

@@ -440,6 +440,37 @@ describe("a deletion that waits", () => {
     expect(row()?.decided).toMatch(/^Approved on the page by /);
     expect((await detailOf(person, runId)).undo).toBe("Undo restores all 3 under new IDs");
   });
+
+  test("of a whole targeting counts all that it contained, and earlier runs keep the targeting's name", async () => {
+    const { client, write, sandbox, person } = await shared();
+    const targetingId = await sandbox.targeting("Winter Sale 2025");
+    const items = [
+      { name: "Aisle", contexts: ["a"], children: [{ name: "Shelf", contexts: ["s"] }] },
+      { name: "Caps", contexts: ["cap"] },
+    ];
+    await write("bulk_add_options", { targetingId, items });
+    const added = () => person.runs().find(({ tool, targeting }) => tool === "bulk_add_options" && isOf(targeting));
+    const isOf = (targeting: unknown) => JSON.stringify(targeting ?? {}).includes(targetingId);
+    await expect.poll(added).toBeDefined();
+    const answer = client.callTool("delete_targeting", { ids: [targetingId] });
+    const { runId } = await newlyWaiting(person);
+    await person.press(runId, "approve");
+    await answer;
+    const row = () => person.runs().find((run) => run.runId === runId);
+    await expect.poll(() => row()?.status).toBe("succeeded");
+    expect(row()).toMatchObject({
+      title: "Deleted the targeting Winter Sale 2025 with 1 group and 2 options",
+      did: { created: 0, changed: 0, deleted: 4 },
+      counts: { items: 4, succeeded: 4 },
+      noun: "object",
+    });
+    const named = {
+      title: "Added 1 group and 2 options to Winter Sale 2025",
+      targeting: { _id: targetingId, name: "Winter Sale 2025" },
+    };
+    expect(added()).toMatchObject(named);
+    expect((await detailOf(person, added()?.runId ?? "")).run).toMatchObject(named);
+  });
 });
 
 describe("a run on the page", () => {

@@ -58,6 +58,9 @@ export async function planDeleteTargetings(input: Inputs["delete_targeting"], co
     plan.removed.push({ kind: "targeting", _id });
     plan.add(plan.make.deleteTargeting(_id, { objects: about }));
   }
+  const full = read.filter(({ loss }) => loss.count > 0);
+  const inside = full.map(({ loss: { _id, count: options, groups = 0 } }) => ({ _id, options, groups }));
+  if (inside.length > 0) plan.note({ inside });
   return plan;
 }
 

@@ -303,6 +303,8 @@ const runFacts = z.object({
   /** How many options the targeting `within` has, and its name. Only set if the change is one that needs approval. */
   optionsThere: z.number().exactOptional(),
   withinName: z.string().exactOptional(),
+  /** For `delete_targeting`: how many options each targeting has, and how many of these are groups. */
+  inside: z.array(z.object({ _id: z.string(), options: z.number(), groups: z.number() })).exactOptional(),
   asked: asked.exactOptional(),
   rows: rowCounts.exactOptional(),
   /** How the sheet is read. Only set if this was detected after the call had been answered. */
