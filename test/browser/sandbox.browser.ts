@@ -161,6 +161,15 @@ test("a filter shows what fits, also of what arrives later", async () => {
     await expect.poll(() => rowNames(page, "Events")).toEqual(["sign_up"]);
     await filter.fill("");
     await expect.poll(() => rowNames(page, "Events")).toEqual(["sign_up", "purchase", "app_open"]);
+    // A chosen problem shows all its events, whatever was filtered before.
+    await filter.fill("krw recorded");
+    await page.locator(".head").getByText("No event matches.", { exact: true }).waitFor();
+    await page
+      .locator(".problems")
+      .getByRole("button", { name: /purchase/ })
+      .click();
+    await expect.poll(() => rowNames(page, "Events"), { timeout: 5000 }).toEqual(["purchase"]);
+    expect(await filter.inputValue()).toBe("");
   });
 });
 

@@ -270,7 +270,7 @@ function Problem({ problem }: { readonly problem: EventCause }) {
   const { id, count, verdict, name, otherNames = 0, cause, fix, platforms, lastAt, latest } = problem;
   const isChosen = wanted.value.problem === id;
   const choose = () => {
-    want({ problem: isChosen ? undefined : id });
+    want({ filter: "", problem: isChosen ? undefined : id });
     if (!isChosen) location.hash = `#/events/${latest}`;
   };
   const [{ platform } = { platform: "" }] = platforms;
