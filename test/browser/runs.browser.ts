@@ -758,6 +758,20 @@ test("on a phone the causes of failed rows are on the first screen with their ro
   });
 });
 
+test("the count of a reason is on one line, however large it is", async () => {
+  const [failure] = PARTIAL.failures;
+  const failures = failure === undefined ? [] : [{ ...failure, count: 14_000 }];
+  const counts = { ...PARTIAL.run.counts, items: 15_000, succeeded: 1000, failed: 14_000 };
+  const made = await serveMadeRuns({ details: [{ ...PARTIAL, run: { ...PARTIAL.run, counts }, failures }] });
+  await onPage(`${made.url}/#/runs/01PARTIAL`, async (page) => {
+    for (const width of [1280, 390]) {
+      await page.setViewportSize({ width, height: 844 });
+      await page.locator(".reasons summary").getByText("14,000", { exact: true }).waitFor();
+      expect([width, await page.evaluate(linesOf("14,000"))]).toEqual([width, 1]);
+    }
+  });
+});
+
 test("the reasons after the sixth are shown in place, and events that were held back were not sent", async () => {
   const failures = Array.from({ length: 7 }, (_, nth) => {
     const one = { outcome: "failed", count: 1, places: `item ${nth + 1}`, examples: [], isHeldBack: true } as const;
