@@ -1239,9 +1239,11 @@ test("an approval says which part comes back under new IDs, and each fact once",
       await page.getByText("being read").waitFor({ state: "detached" });
       const summary = await page.locator(".summary").innerText();
       const all = `Removes 14 Context IDs ${words} ${notes.join(" ")}`;
-      // What only explains the size of the number comes last.
+      // How large the change is comes first, in letters of the same size as the others.
       const [facts] = summary.replaceAll(/\s+/g, " ").split(" Requested by ");
-      expect(facts).toBe(row === plan ? `${size} ${all}` : `${all} ${size}`);
+      expect(facts).toBe(`${size} ${all}`);
+      if (row !== plan)
+        expect(await page.locator(".summary > .line.deleted:not(.small)").first().innerText()).toBe(size);
       expect((await page.locator("main").innerText()).match(/Removes 14 Context IDs/g)).toHaveLength(1);
     });
   }

@@ -3,7 +3,7 @@ import { Fragment } from "preact";
 import { useRef, useState } from "preact/hooks";
 import type { ChangeList, RunAction, RunRow, Waiting } from "../wire.ts";
 import { Changes, Differences } from "./changes.tsx";
-import { hasKinds, Part, Size, Unsent } from "./effect-part.tsx";
+import { Part, Size, Unsent } from "./effect-part.tsx";
 import { DecisionButtons, Guarded } from "./guarded.tsx";
 import { asking } from "./keys.ts";
 import { Ago, Ask, Empty, now, Sentences, Text } from "./parts.tsx";
@@ -280,10 +280,9 @@ function Summary({ run, waiting, list: { removed = 0, lost = 0, groups = [] } = 
   const { undo, consequence, check, stays, also, magnitude } = waiting;
   const contextIds = counted(Math.max(removed, waiting.contextIds ?? 0), "Context ID");
   const isSaid = contextIds.startsWith("0") || `${run.title} ${undo?.title}`.includes(contextIds);
-  const size = <Size of={waiting} isUndo={run.isUndo} />;
   return (
     <div class="card summary">
-      {hasKinds(waiting) && size}
+      <Size of={waiting} isUndo={run.isUndo} />
       {!isSaid && (
         <span class="line deleted">
           Removes {contextIds}
@@ -323,7 +322,6 @@ function Summary({ run, waiting, list: { removed = 0, lost = 0, groups = [] } = 
           {also.what} in <a href={`#/approvals/${also.runId}`}>another request</a>: only one of the two can be approved.
         </span>
       )}
-      {magnitude !== undefined && !hasKinds(waiting) && size}
       <span class="row quiet small">
         <Request run={run} />
         <Expiry of={run} />

@@ -67,7 +67,7 @@ export function Size({ of: waiting, isUndo }: { readonly of: Waiting; readonly i
   if (!hasKinds(waiting)) {
     // The title already contains the number of objects. So only their share of the targeting is added, if it is known.
     return (
-      <span class="line quiet small">
+      <span class={`line ${verb}`}>
         {total !== undefined && count > 1 ? (
           <>
             {does} {percent(count, total)} of {wholeWords(total)}
