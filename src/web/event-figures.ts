@@ -1,5 +1,5 @@
 import { plain } from "../answers/fence.ts";
-import { EVENT_SHAPES, RULES } from "../events/catalogue.ts";
+import { COMMON_SHAPE, EVENT_SHAPES, ITEM_SHAPE, RULES } from "../events/catalogue.ts";
 import { arrivedFindings } from "../events/coverage.ts";
 import { nearestName } from "../events/spelling.ts";
 import { isJsonObject, parseJson } from "../platform/json.ts";
@@ -156,7 +156,7 @@ function causeOf(arrived: ArrivedEvent): Cause | undefined {
   const byRule = new Map<Rule, Set<string>>();
   for (const { rule, path } of deciding) {
     const paths = byRule.get(rule) ?? new Set();
-    byRule.set(rule, paths.add(path.replaceAll(/\.\d+(?=\.|$)/g, "[]")));
+    byRule.set(rule, paths.add(generalPath(path)));
   }
   const isOfAny = [...byRule.keys()].every((rule) => OF_ANY_EVENT.has(rule));
   const rules = [...byRule].map(([rule, paths]) => [rule, [...paths]] as const);
@@ -166,6 +166,11 @@ function causeOf(arrived: ArrivedEvent): Cause | undefined {
   const words = [...rules, ...alsoMissing].map(([rule, paths]) => wordsOf(rule, paths));
   const key = JSON.stringify([verdict, isOfAny ? "" : (eventName ?? ""), rules, also]);
   return { key, words: joined(words, "; "), event };
+}
+
+/** Returns a path without positions in lists: `items[].price`. */
+function generalPath(path: string): string {
+  return path.replaceAll(/\.\d+(?=\.|$)/g, "[]");
 }
 
 /** Returns the required parameters that an event with a misspelt name would still lack after its name is corrected. */
@@ -326,9 +331,21 @@ const MAX_PROBLEMS = 20;
 /** A body with more characters than this gets no suggested correction. */
 const MAX_CORRECTED = 100_000;
 
+/** Says which parameters of an event have the wrong type: the service records it all the same. Undefined if none has. */
+function wrongTypes({ findings, eventName }: ArrivedEvent): Words | undefined {
+  const wrong = findings.filter(({ rule }) => rule === "wrongType").map(({ path }) => generalPath(path));
+  const parts = [...new Set(wrong)].slice(0, MAX_FIELDS).map((path): Words => {
+    const shape = path.startsWith("items[].") ? ITEM_SHAPE : (EVENT_SHAPES.get(eventName ?? "") ?? COMMON_SHAPE);
+    const type = shape.parameters.get(path.replace("items[].", ""))?.type;
+    const wanted = type === "items" ? "an array of objects" : `a ${type ?? "value of its type"}`;
+    return [{ code: cutText(path, MAX_LETTERS) }, ` is not ${wanted}`];
+  });
+  return parts.length === 0 ? undefined : joined(parts, "; ");
+}
+
 function eventRow(event: ArrivedEvent, seq: number): EventRow {
   const { at, verdict, uid } = event;
-  const cause = causeOf(event)?.words;
+  const cause = causeOf(event)?.words ?? wrongTypes(event);
   const body = bodyOf(event);
   const platform = platformOf(body);
   // The log does not store very long names. The row of such an event shows the beginning of the name in its body.

@@ -75,6 +75,33 @@ test.each([
   expect(figures.now().problems.map(({ fix }) => text(fix))).toEqual([words]);
 });
 
+test("a recorded event says which of its parameters have the wrong type, and counts as recorded", () => {
+  const { add, figures, log } = logged();
+  const cart = { uid: "u", eventName: "add_to_cart", item_id: "i", price: "12,000원", quantity: 1 };
+  add(cart);
+  add({ ...cart, price: 12_000, coupon: 5, quantity: "1" });
+  add({
+    uid: "u",
+    eventName: "purchase",
+    tx_id: "t",
+    items: [
+      { item_id: "i", price: "1" },
+      { item_id: "j", price: "2" },
+    ],
+  });
+  add({ uid: "u", eventName: "purchase", tx_id: "t", items: {} });
+  add({ ...cart, price: 12_000 });
+  const causes = matchingEvents(log, { filter: "" }).events.map(({ verdict, cause }) => [verdict, text(cause ?? [])]);
+  expect(causes).toEqual([
+    ["recorded", "`price` is not a number"],
+    ["recorded", "`quantity` is not a number"],
+    ["recorded", "`items[].price` is not a number"],
+    ["recorded", "`items` is not an array of objects"],
+    ["recorded", ""],
+  ]);
+  expect(figures.now().problems).toEqual([]);
+});
+
 test("the fix of a cause is that of most of its events, whichever arrived first", () => {
   const { add, figures } = logged();
   add({ uid: "u", eventName: "purchase", currency: "KRW" });
