@@ -377,14 +377,20 @@ export function isTyped(typed: string | undefined, wanted: string): boolean {
   return typed?.trim().normalize("NFC") === wanted;
 }
 
-/** The title of the part with the objects that an undo restores exactly. */
-const UNDONE = capitalized(undoResultWords("exact", []));
+const CAVEAT = { name: "", undo: "caveat" } as const;
+/** The titles of the parts with the objects that an undo restores exactly, and of those that only get a new ID. */
+const UNDONE: ReadonlySet<string> = new Set(
+  [undoResultWords("exact", []), undoResultWords("caveat", [CAVEAT]), undoResultWords("caveat", [CAVEAT, CAVEAT])].map(
+    capitalized,
+  ),
+);
 
 /** Returns a part of an effect with its first objects. The page requests the others when it needs them. */
 function firstObjects({ title, count, objects }: EffectPart): ShownPart {
   const kind = title === WITHIN_TITLE ? "inside" : kindOfPart(title);
-  // Objects that an undo restores exactly are in the table of changes. If few sub-options are kept, `stays` names them.
-  const isSaid = title === UNDONE || (title === KEPT_TITLE && count <= MAX_NAMES);
+  // Objects that an undo restores are in the table of changes, and `consequence` says that IDs are new. If few
+  // sub-options are kept, `stays` names them.
+  const isSaid = UNDONE.has(title) || (title === KEPT_TITLE && count <= MAX_NAMES);
   return {
     title,
     count,

@@ -45,7 +45,8 @@ test("a person approves, sees what became of it, takes a file home, and undoes i
     await page
       .getByRole("heading", { level: 1, name: /^Undo "Deleted 2 options from .*": restore 2 options\?$/ })
       .waitFor();
-    await page.locator("summary").getByText("Will be undone with new IDs").waitFor();
+    await page.getByText("2 restored options get new IDs: ").waitFor();
+    expect(await page.locator("summary").getByText("Will be undone with new IDs").count()).toBe(0);
     await page.getByText(/^Requested by you \(.+\) on the page$/).waitFor();
     expect(await button(page, "approve").innerText()).toBe("Undo: restore 2 options");
     await button(page, "approve").click();

@@ -578,6 +578,10 @@ describe("a run on the page", () => {
     expect(back).toMatchObject({ tool: "undo_run", actions: ["approve", "decline"] });
     expect(back.requestedBy).toMatch(/^you \(.+\)$/);
     expect(back.waiting?.effect).toMatch(/^Undoes an earlier run in "[^"]+": 2 will be undone with new IDs/);
+    // The summary says that the IDs are new, and the table names the options. So no list below repeats both.
+    expect(back.waiting?.consequence).toContain("2 restored options get new IDs");
+    expect(back.waiting?.parts).toMatchObject([{ title: "Will be undone with new IDs", count: 2 }]);
+    expect(back.waiting?.parts.filter(({ isNote }) => isNote)).toEqual([]);
     const { changes, downloads } = await detailOf(person, back.runId);
     expect(downloads).toEqual(["plan"]);
     expect(changes?.rows).toMatchObject([
