@@ -447,6 +447,28 @@ test("another view begins at its top, and a running run does not say that it cha
   });
 });
 
+test("the time that is left falls while nothing is done, and is then no longer shown", async () => {
+  const now = Date.now();
+  const run = { ...RUNNING.run, startedAt: now - 50_000, updatedAt: now - 10_000 };
+  const made = await serveMadeRuns({ details: [{ ...RUNNING, run }] });
+  await onPage(`${made.url}/#/runs/01RUNNING`, async (page) => {
+    await page.clock.install();
+    await page.reload();
+    await page.getByText("400 of 1,000 options").first().waitFor();
+    // 400 options took 40 seconds. So the other 600 take 60 seconds, of which 10 have passed.
+    const left = async (): Promise<number> => {
+      const [, seconds] = /about (\d+) s left/.exec(await page.locator("main").innerText()) ?? [];
+      return Number(seconds ?? 0);
+    };
+    expect(await left()).toBeGreaterThan(30);
+    expect(await left()).toBeLessThanOrEqual(50);
+    await page.clock.runFor(30_000);
+    await expect.poll(left, { timeout: 5000 }).toBeLessThanOrEqual(20);
+    await page.clock.runFor(60_000);
+    await expect.poll(async () => (await page.locator("main").innerText()).includes("left")).toBe(false);
+  });
+});
+
 const SAVED = { path: "/data/spring.xlsx", says: "9 options, 12 Context IDs" };
 
 test("an export says where its file is, and a list names the client of this computer in quotation marks", async () => {
@@ -649,7 +671,12 @@ test("runs are listed by day, narrowed and searched, and one is shown with its c
     await page.getByRole("link", { name: /Add 1,000/ }).click();
     await button(page, "cancel").click();
     await page.getByText("The run is being cancelled.").waitFor();
-    made.put({ ...RUNNING.run, updatedAt: 1, counts: { ...RUNNING.run.counts, succeeded: 700, pending: 300 } });
+    made.put({
+      ...RUNNING.run,
+      startedAt: Date.now() - 60_000,
+      updatedAt: Date.now(),
+      counts: { ...RUNNING.run.counts, succeeded: 700, pending: 300 },
+    });
     await page.getByText("700 of 1,000 options").waitFor();
     await page.getByText(/about .* left/).waitFor();
     made.put({ ...RUNNING.run, updatedAt: 2, counts: { ...RUNNING.run.counts, succeeded: 1000, pending: 0 } });

@@ -269,15 +269,16 @@ function UndoneBy({ id }: { readonly id: string }) {
 }
 
 /**
- * Estimates the remaining time of a running run from its progress so far. Undefined if the run is not running, if no
- * item is done yet, or if at most a second is left.
+ * Estimates the remaining time of a running run from its progress until its last request or answer. While nothing
+ * happens, the time falls. Undefined if the run is not running, if no item is done yet, or if at most a second is left.
  */
 function timeLeft(run: RunRow): string | undefined {
   const { status, counts } = run;
   const done = doneOf(run) + counts.failed;
   if (status !== "running" || done === 0) return undefined;
-  const passed = Math.max(0, now.value - timeOf(run));
-  const left = Math.ceil((passed * (counts.items - done)) / done / 1000);
+  const { updatedAt } = run;
+  const rest = ((updatedAt - timeOf(run)) * (counts.items - done)) / done;
+  const left = Math.ceil((rest + updatedAt - now.value) / 1000);
   return left <= 1 ? undefined : left < 10 ? `${left} s` : durationWords(left * 1000);
 }
 
