@@ -295,10 +295,12 @@ export function waitingTitle(
 }
 
 const MAX_NAMED = 3;
+/** The maximum number of characters that several names in a title have together. */
+const MAX_NAMES_LETTERS = 60;
 
 /**
  * Returns the names of what would be deleted: `group Clothing and option Bags`. A single option has no noun. Undefined
- * if there are too many objects for a title.
+ * if there are too many objects for a title, or if their names are too long for it.
  */
 function deletedNames(parts: readonly EffectPart[]): string | undefined {
   const kinds = parts.flatMap(({ title, count, objects }) => {
@@ -306,8 +308,9 @@ function deletedNames(parts: readonly EffectPart[]): string | undefined {
     return noun === undefined ? [] : [{ noun, count, names: objects.map(({ name }) => cutText(name, MAX_LETTERS)) }];
   });
   const count = kinds.reduce((sum, kind) => sum + kind.count, 0);
-  const named = kinds.flatMap(({ names }) => names).length;
-  if (named !== count || count === 0 || count > MAX_NAMED) return undefined;
+  const named = kinds.flatMap(({ names }) => names);
+  if (named.length !== count || count === 0 || count > MAX_NAMED) return undefined;
+  if (count > 1 && named.join("").length > MAX_NAMES_LETTERS) return undefined;
   if (count === 1 && kinds[0]?.noun === "option") return kinds[0].names[0];
   return kinds
     .map(

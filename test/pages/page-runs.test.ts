@@ -154,6 +154,25 @@ describe("a deletion that waits", () => {
     await answer;
   });
 
+  test("has their number in its title if the names together are long", async () => {
+    const { client, control, sandbox, person } = await shared();
+    const targeting = await sandbox.targeting("Long names");
+    const options = ["가", "나", "다"].map((letter, at) => ({
+      ...{ _id: `01HZZZZZZZZZZZZZZZZZZZZZN${at}`, targeting },
+      ...{ name: letter.repeat(36), contexts: [] },
+    }));
+    await control("/seed", { options });
+    const titles: unknown[] = [];
+    for (const count of [3, 1]) {
+      const answer = client.callTool("delete_options", { ids: options.slice(0, count).map(({ _id }) => _id) });
+      const { runId, title } = await newlyWaiting(person);
+      titles.push(title);
+      await person.press(runId, "decline");
+      await answer;
+    }
+    expect(titles).toEqual(["Delete 3 options from Long names", `Delete ${"가".repeat(36)} from Long names`]);
+  });
+
   test("is read again for the next request if the service did not answer", async () => {
     const { client, control, sandbox, person } = await shared();
     const targeting = await sandbox.targeting("Unread targeting");
