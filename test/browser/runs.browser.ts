@@ -831,6 +831,27 @@ test("the reasons after the sixth are shown in place, and events that were held 
   });
 });
 
+test("the largest run with failures shows its first six reasons, also below a larger run with unknown results", async () => {
+  const failures = Array.from({ length: 7 }, (_, nth) => {
+    const one = { outcome: "failed", count: 9, places: `lines ${nth}`, examples: [] } as const;
+    return { ...one, message: `reason ${nth}`, remedy: "" };
+  });
+  const [run, now] = [PARTIAL.run, Date.now()];
+  const ofRows = { counts: { ...run.counts, items: 390, failed: 63 }, updatedAt: now };
+  const unknown = { counts: { ...run.counts, items: 9000, failed: 0, unknown: 4000 }, updatedAt: now };
+  const made = await serveMadeRuns({
+    details: [
+      { ...PARTIAL, run: { ...run, ...ofRows }, failures },
+      { ...PARTIAL, run: { ...run, ...unknown, runId: "01UNKNOWN" }, failures: [] },
+    ],
+  });
+  await onPage(made.url, async (page) => {
+    await page.getByText("The result of 4,000 changes is unknown").waitFor();
+    await page.getByText("reason 1").waitFor();
+    expect(await page.getByText(/^reason \d$/).allInnerTexts()).toHaveLength(6);
+  });
+});
+
 test("an approval whose run failed says why", async () => {
   const failures = ["the targeting is in use", "another reason"].map((message) => {
     const one = { outcome: "failed", count: 1, places: "item 1", examples: [] } as const;

@@ -71,6 +71,7 @@ export function Attention() {
   const first = new Set([...ofRuns.slice(0, MAX_PROBLEMS), ...ofEvents.slice(0, MAX_PROBLEMS)]);
   const { shown, holds } = useSteady(showsAll.value ? problems : problems.filter((one) => first.has(one)), keyOf);
   const rest = problems.length - first.size;
+  const failed = ofRuns.find(({ run }) => run?.counts.failed);
   return (
     <div class="card">
       <h2>
@@ -80,7 +81,7 @@ export function Attention() {
       <ul class="items" {...holds}>
         {shown.map(({ key, run, causes }) => (
           <Fragment key={key}>
-            {run !== undefined && <RunProblem run={run} most={run === ofRuns[0]?.run ? MAX_CAUSES : OTHER_CAUSES} />}
+            {run !== undefined && <RunProblem run={run} most={run === failed?.run ? MAX_CAUSES : OTHER_CAUSES} />}
             {causes !== undefined && <EventItem causes={causes} />}
           </Fragment>
         ))}
