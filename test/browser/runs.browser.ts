@@ -819,7 +819,7 @@ test("the reasons after the sixth are shown in place, and events that were held 
     expect(await page.getByText("reason 6").count()).toBe(0);
     await page.getByText("1 more for 1 other reason").waitFor();
     // A run with fewer failures shows its first two reasons.
-    await page.getByText("2 more for 2 other reasons").waitFor();
+    await page.getByText("2 more for 2 other reasons · ").waitFor();
     // The number of sent requests can be seen from that, so it is not shown.
     expect(await page.locator(".item").getByText("Applied spring.yaml").count()).toBe(0);
     await page.getByRole("link", { name: "Show", exact: true }).first().click();
@@ -916,6 +916,7 @@ test("the overview says first what waits, then what failed and what happened", a
     await page.getByRole("heading", { name: "1 approval is waiting" }).waitFor();
     await page.getByText("2 of 6 changes failed").waitFor();
     const said = (await page.locator("main").innerText()).replaceAll(/\s+/g, " ");
+    expect(said).toContain("1 option deleted · just now");
     expect(said).toContain("2 created 1 changed 1 deleted");
     expect(said).toContain("1 partly done");
     await page.getByRole("img", { name: /^Changes in each of the last 24 hours: 4, all at/ }).waitFor();

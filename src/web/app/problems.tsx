@@ -153,7 +153,7 @@ function RunProblem({ run, most }: { readonly run: RunRow; readonly most: number
         ))}
       </ul>
       <OtherCauses of={failures.slice(most)} />
-      {run.fileName === undefined && noun !== "event" && <Title run={run} />} <Ago at={updatedAt} />
+      {run.fileName === undefined && noun !== "event" && <Title run={run} end=" ·" />} <Ago at={updatedAt} />
     </Problem>
   );
 }
@@ -163,7 +163,7 @@ function OtherCauses({ of: others }: { readonly of: readonly FailureRow[] }) {
   const rest = others.reduce((sum, { count }) => sum + count, 0);
   return rest === 0 ? null : (
     <>
-      {number(rest)} more for {counted(others.length, "other reason")}{" "}
+      {number(rest)} more for {counted(others.length, "other reason")} ·{" "}
     </>
   );
 }
