@@ -433,6 +433,18 @@ test("the result of a button goes away as it is closed, or after a while by itse
   });
 });
 
+test("on a phone Close is on one line, however long the text beside it is", async () => {
+  const run = { ...WAITING.run, waiting: { ...WAITS, act: `Delete ${"가".repeat(300)}` } };
+  const made = await serveMadeRuns({ details: [{ ...WAITING, run }] });
+  await onPage(`${made.url}/#/approvals/01WAITING`, async (page) => {
+    await page.setViewportSize({ width: 390, height: 844 });
+    await expect.poll(() => button(page, "decline").getAttribute("aria-disabled")).toBe("false");
+    await button(page, "decline").click();
+    await page.locator(".outcome").getByText("Declined: ").waitFor();
+    expect((await page.getByRole("button", { name: "Close" }).boundingBox())?.height).toBeLessThan(30);
+  });
+});
+
 test("another view begins at its top, and a running run does not say that it changes nothing", async () => {
   const none = { rows: [], total: 0, counts: { created: 0, changed: 0, deleted: 0 } };
   const run = { ...RUNNING.run, did: { created: 400, changed: 0, deleted: 0 } };
