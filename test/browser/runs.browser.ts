@@ -122,7 +122,8 @@ test("a run cannot be approved until all that it removes has been read", async (
   const made = await serveMadeRuns({ details: [{ ...WAITING, run: { ...WAITING.run, waiting } }], changes });
   await onPage(`${made.url}/#/approvals`, async (page) => {
     const figure = page.locator(".summary");
-    await figure.getByText("The Context IDs are being read…").waitFor();
+    await page.getByText("The Context IDs are being read…").first().waitFor();
+    expect(await page.getByText("The Context IDs are being read…").count()).toBe(1);
     await page.getByText("It can be approved once all changes are read.").waitFor();
     expect(await button(page, "approve").isDisabled()).toBe(true);
     await expect.poll(() => button(page, "decline").isEnabled()).toBe(true);

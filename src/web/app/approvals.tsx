@@ -196,7 +196,7 @@ function Effect(effect: { readonly run: RunRow; readonly waiting: Waiting; reado
   const isRead = list.value !== undefined && !list.value.isReading;
   return (
     <>
-      {isOpen && <Summary run={run} waiting={waiting} list={list.value} isRead={isRead} />}
+      {isOpen && <Summary run={run} waiting={waiting} list={list.value} />}
       {plan !== undefined && plan.drift.length + plan.conflicts.length > 0 && <Differences plan={plan} />}
       <Changes run={run} shown={list} />
       {waiting.parts.map((part, at) => part.isNote && <Part key={part.title} runId={runId} place={at} part={part} />)}
@@ -276,8 +276,8 @@ export function UndoButton({ run }: { readonly run: RunRow }) {
 }
 
 /** Shows how much of the targeting a run changes, and what an undo would restore. */
-function Summary({ run, waiting, list: { removed = 0, lost = 0, groups = [] } = {}, isRead }: SummaryProps) {
-  const { undo, consequence, check, stays, also, magnitude } = waiting;
+function Summary({ run, waiting, list: { removed = 0, lost = 0, groups = [] } = {} }: SummaryProps) {
+  const { undo, consequence, check, stays, also } = waiting;
   const contextIds = counted(Math.max(removed, waiting.contextIds ?? 0), "Context ID");
   const isSaid = contextIds.startsWith("0") || `${run.title} ${undo?.title}`.includes(contextIds);
   return (
@@ -326,9 +326,6 @@ function Summary({ run, waiting, list: { removed = 0, lost = 0, groups = [] } = 
         <Request run={run} />
         <Expiry of={run} />
       </span>
-      {!isRead && magnitude?.verb === "deleted" && (
-        <span class="line quiet small">The Context IDs are being read…</span>
-      )}
     </div>
   );
 }
@@ -337,8 +334,6 @@ interface SummaryProps {
   readonly run: RunRow;
   readonly waiting: Waiting;
   readonly list?: Partial<ChangeList> | undefined;
-  /** Whether all objects to delete have been read from the service. The run can be approved only after that. */
-  readonly isRead: boolean;
 }
 
 /** Shows why a run can no longer be approved: something has changed, or its server has ended. */
@@ -384,7 +379,10 @@ function Confirm({ run, act, typed }: { readonly run: RunRow; readonly act: stri
   );
 }
 
-type FootProps = Omit<SummaryProps, "list">;
+interface FootProps extends Omit<SummaryProps, "list"> {
+  /** Whether all objects to delete have been read from the service. The run can be approved only after that. */
+  readonly isRead: boolean;
+}
 
 function Foot({ run, waiting, isRead }: FootProps) {
   const typed = useSignal("");
