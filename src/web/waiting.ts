@@ -53,7 +53,7 @@ export function waitingOf(
     effect: isOnlyDeletion ? "" : (note ?? effect),
     stays: sentencesOf(staysWords(parts), failedWords(run)),
     ...{ digest, parts: parts.map(firstObjects), expiresAt: until, elsewhere },
-    undo: parts.length === 0 ? undefined : undoOf(counts, parts, { days, isUndo, newGroups }),
+    undo: parts.length === 0 ? undefined : undoOf(counts, parts, { days, isUndo, isSandbox, newGroups }),
     consequence: sentencesOf(
       isDeletion && freedWords(parts),
       isUndo && restoredNote(newObjects(counts.created, newGroups, parts)),
@@ -71,6 +71,8 @@ export function waitingOf(
 interface UndoContext {
   readonly days: number;
   readonly isUndo?: boolean;
+  /** Whether the campaigns are not real. The approval then already says so (`check`). */
+  readonly isSandbox?: boolean;
   readonly newGroups?: number;
 }
 
@@ -78,7 +80,7 @@ interface UndoContext {
 export function undoOf(
   { created, changed, deleted }: ChangeCounts,
   parts: readonly EffectPart[],
-  { days, isUndo = false, newGroups = 0 }: UndoContext,
+  { days, isUndo = false, isSandbox = false, newGroups = 0 }: UndoContext,
 ): Waiting["undo"] {
   const refusedNames = deletedIn(parts).flatMap(({ name }) => (nameProblem(name) === undefined ? [] : [name]));
   const lost = refusedNames.length;
@@ -88,13 +90,16 @@ export function undoOf(
   const some = lost === 0 ? "" : ` restores ${thousands(counts.newIds)} of ${many(deleted, nounOf(parts))}`;
   const title = undoTitle(counts, many(days, "day"), {
     isUndo,
-    restored: `${some}: ${newIdWords(counts.newIds, parts)}`,
+    restored: `${some}: ${newIdWords(counts.newIds, parts)}${isSandbox ? "" : "; campaigns are not reconnected"}`,
   });
   if (isDeletion && counts.newIds === 0)
     return { title: lost > 0 ? `${title}: ${refused}` : title, notes: [], isImpossible: true };
   const notes = [
     lost > 0 && `Not restored: ${firstNames(refusedNames)}, because ${refused}.`,
-    !isDeletion && counts.newIds > 0 && "Undo does not reconnect campaigns and ad products to deleted objects.",
+    !isDeletion &&
+      !isSandbox &&
+      counts.newIds > 0 &&
+      "Undo does not reconnect campaigns and ad products to deleted objects.",
   ].filter((words) => words !== false);
   return { title, notes };
 }
@@ -111,7 +116,7 @@ function newIdWords(restored: number, parts: readonly EffectPart[]): string {
   const freed = sumIn(parts, "freed");
   const groups = parts.find(({ title }) => title === LOSS_TITLES.optionGroup)?.count;
   const back = freed === 0 ? "" : `, ${many(freed, "sub-option")} back in the group${groups === 1 ? "" : "s"}`;
-  return `${ids}${back}; campaigns are not reconnected`;
+  return `${ids}${back}`;
 }
 
 /** The maximum number of names in a sentence. */

@@ -201,8 +201,7 @@ describe("a deletion that waits", () => {
     const answer = client.callTool("delete_options", { ids: [SHOES, BELTS] });
     const { runId, waiting } = await newlyWaiting(person);
     expect(waiting?.undo).toMatchObject({
-      title:
-        "Undo within 30 days restores 1 of 2 options: same Context IDs, new option ID; campaigns are not reconnected",
+      title: "Undo within 30 days restores 1 of 2 options: same Context IDs, new option ID",
       notes: ['Not restored: "Shoes, red", because the service does not accept its name.'],
     });
     const { status, headers, text } = await download(person, runId, "list");
@@ -322,8 +321,7 @@ describe("a deletion that waits", () => {
         effect: "",
         act: "Delete 1 group and 1 option",
         undo: {
-          title:
-            "Undo within 30 days: new group and option IDs, 2 sub-options back in the group; campaigns are not reconnected",
+          title: "Undo within 30 days: new group and option IDs, 2 sub-options back in the group",
           notes: [],
         },
       },
