@@ -259,6 +259,7 @@ test("targetings are a tree with counts, which changes with what it shows, and a
   const sandbox = await startSandboxProcess("--seed", "sample");
   await onPage(`${sandbox.url}/#/targetings`, async (page) => {
     await page.getByText("3 targetings · ").waitFor();
+    await page.getByText("Bars compare Context IDs within a list.").waitFor({ timeout: 5000 });
     await page.getByRole("button", { name: "Shop Categories (2 groups and 7 options)" }).click();
     await page.getByRole("button", { name: "Shoes (2 sub-options)" }).click();
     const sneakers = page.getByRole("listitem").filter({ hasText: /^Sneakers/ });

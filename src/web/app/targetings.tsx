@@ -71,7 +71,7 @@ function Tree() {
   const most = Math.max(1, ...all.map(({ contexts }) => contexts));
   return (
     <div class="card">
-      <p class="small quiet">Bars compare the numbers of Context IDs.</p>
+      <p class="small quiet">Bars compare Context IDs within a list.</p>
       <ul class="tree">
         {all.slice(from.value, from.value + BRANCH_ROWS).map((targeting) => (
           <Branch
