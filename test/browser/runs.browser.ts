@@ -1231,15 +1231,15 @@ test("on a phone no word is taken apart", async () => {
 test("a run that is done in part is red where something failed, and amber where a result is unknown", async () => {
   const counts = { ...PARTIAL.run.counts, failed: 0, unknown: 2 };
   const unknown = { ...PARTIAL, run: { ...PARTIAL.run, counts } };
-  for (const [details, tone] of [
-    [PARTIAL, "bad"],
-    [unknown, "warn"],
+  for (const [details, tone, words] of [
+    [PARTIAL, "bad", "Partly done"],
+    [unknown, "warn", "Partly unknown"],
   ] as const) {
     const made = await serveMadeRuns({ details: [{ ...details, story: [{ title: "Planned", tone: "good" }] }] });
     await onPage(`${made.url}/#/runs/01PARTIAL`, async (page) => {
-      await page.locator(`main .pill.${tone}`).getByText("Partly done", { exact: true }).waitFor();
+      await page.locator(`main .pill.${tone}`).getByText(words, { exact: true }).waitFor({ timeout: 5000 });
       const steps = page.getByRole("list", { name: "What happened" }).getByRole("listitem");
-      expect((await steps.allInnerTexts()).map((text) => text.split("\n")[0])).toEqual(["Planned", "Partly done"]);
+      expect((await steps.allInnerTexts()).map((text) => text.split("\n")[0])).toEqual(["Planned", words]);
       await steps.last().getByText("4 of 6 changes").waitFor();
       expect(await steps.last().locator(`.dot.${tone}`).count()).toBe(1);
     });

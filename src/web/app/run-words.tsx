@@ -21,9 +21,10 @@ export function Status({ of }: { readonly of: RunRow }) {
   return <Badge tone={of.undoneBy === undefined ? toneOf(of) : "idle"}>{statusWords(of)}</Badge>;
 }
 
-export function statusWords({ status, isDeclined, isExpired, tool, undoneBy }: RunRow): string {
+export function statusWords({ status, counts, isDeclined, isExpired, tool, undoneBy }: RunRow): string {
   if (undoneBy !== undefined) return "Undone";
   if (status === "planned" && tool === "track_events") return "Dry run";
+  if (status === "partial" && counts.failed < 1 && counts.unknown) return "Partly unknown";
   return isExpired ? "Expired" : isDeclined ? "Declined" : STATUSES[status][0];
 }
 
