@@ -394,6 +394,8 @@ test("J and K go through the queue, D declines after another question, and / sea
     await page.getByRole("dialog").waitFor();
     await page.keyboard.press("Enter");
     await expect.poll(() => made.asked).toEqual([`/page/runs/01WAITING/decline ${SEEN}`]);
+    const focused = 'document.activeElement.getAttribute("href")';
+    await expect.poll(() => page.evaluate(focused), { timeout: 5000 }).toBe("#/approvals/01WAITING");
   });
 });
 

@@ -286,8 +286,13 @@ export function Ask(question: {
   const { act, tone, decision, close, press, children } = question;
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
-    dialog.current?.showModal();
-    dialog.current?.querySelector<HTMLElement>("[data-confirms]")?.focus();
+    const { current } = dialog;
+    current?.showModal();
+    current?.querySelector<HTMLElement>("[data-confirms]")?.focus();
+    return () => {
+      current?.close();
+      document.querySelector<HTMLElement>(".queue [aria-current]")?.focus();
+    };
   }, []);
   return (
     <dialog ref={dialog} aria-label="Confirm" onClose={close}>
