@@ -54,8 +54,8 @@ interface Knowing {
   readonly settings: Settings;
   readonly access: () => Access;
   /**
-   * Returns the tokens that were stored by processes which serve HTTP. Workers need them, because their own access
-   * files have no tokens. Absent in a process that serves HTTP, or whose own access file has tokens.
+   * Returns the tokens that were stored by processes which serve HTTP. Workers need them if their own access files have
+   * no tokens. Absent in a process that serves HTTP, or whose own access file has tokens.
    */
   readonly servedTokens?: (() => Promise<readonly TokenEntry[] | undefined>) | undefined;
   readonly tokens: Pick<ReturnType<typeof tokenRights>, "of">;
@@ -114,7 +114,7 @@ function gone(refused: string): CallerRights {
 /** The key under which tokens of the access file are stored. No caller has this name. */
 const SERVED_TOKENS = "tokens of the access file";
 
-/** Shares the access file's entries, without secrets, with workers, whose own access files have no tokens. */
+/** Shares the access file's entries, without secrets, with workers that have no tokens in their own access files. */
 export function sharedTokens(texts: CallerTexts, access: () => Access) {
   let kept: string | undefined;
   return {
@@ -169,7 +169,7 @@ export function tokenRights(
         problem(thrown);
       }
     },
-    /** Returns a caller's valid tokens, one per client. If none is valid, the newest. Undefined if none is stored. */
+    /** Returns a caller's valid tokens, one per client. If none is valid, the newest. Undefined if none is known. */
     async of(name: string): Promise<readonly SeenToken[] | undefined> {
       const before = await stored(name);
       const late = unstored.get(name);
@@ -253,7 +253,7 @@ interface CachedProject {
   usedAt: number;
 }
 
-/** Creates a process's projects: one for the configured keys, and one for each other pair of keys in requests. */
+/** Creates a process's projects: one for the configured keys, and one for each other pair of keys when it is used. */
 export function projects(input: SettingsInput, settings: Settings, shared: Shared) {
   const configured: Project = {
     ...connect(settings, shared),

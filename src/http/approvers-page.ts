@@ -135,7 +135,7 @@ function issuerSteps({ settings, address, key, log, now }: PageParts & Required<
     } catch (error) {
       // Only the message is logged: other properties of the error may contain tokens.
       const reason = reasonOf(error);
-      log.warn("a login through the authorization server failed", { reason });
+      log.warn("a login, its renewal or a log-out through the authorization server failed", { reason });
       if (error instanceof its.LoginRefused) throw new RefusedRequest(403, error.message);
       if (error instanceof its.TooManyLogins) throw new RefusedRequest(503, error.message, { "Retry-After": "60" });
       const message =

@@ -11,7 +11,7 @@ export interface Caller {
   readonly name: string;
   /**
    * The owner of the caller's runs and confirmations: the caller's name, and a hash of the keys if these are not the
-   * configured ones. So a run never continues with other keys than it was started with.
+   * configured ones. So a run never continues with the keys of another project.
    */
   readonly owner: string;
   readonly readOnly: boolean;
@@ -57,7 +57,7 @@ export function requiresAuthentication(options: Pick<AuthOptions, "access" | "jw
   return options.access.tokens.some(callsTools) || options.jwt !== undefined || options.ownKeys;
 }
 
-/** Authenticates callers by tokens and, if allowed, by their own keys. Credentials are not stored. */
+/** Authenticates callers by tokens and, if allowed, by their own keys. Without both, every caller is `local`. */
 export function authenticator(options: AuthOptions): Authenticate {
   const findToken = tokenFinder(options.access.tokens);
   const needsToken = requiresAuthentication({ ...options, ownKeys: false });
@@ -156,7 +156,10 @@ export function claimedProject(
 }
 
 function unknownProject(): Response {
-  return httpError(403, "This server has no project with the name in the token. Add it to TARGETING_MCP_ACCESS_FILE.");
+  return httpError(
+    403,
+    "This server has no project with the name in the token. Add it to TARGETING_MCP_ACCESS_FILE, and restart the server.",
+  );
 }
 
 /** Returns a function that finds a token's entry. It compares all in constant time, so that timing reveals nothing. */

@@ -100,7 +100,7 @@ function tooBusy(why: string): Parameters<typeof httpError> {
   return [503, `${why} Try again in a second.`, { ...CLOSING, "retry-after": "1" }];
 }
 
-/** Reads a body. Even if the body is refused, receives the rest of it, so that the client can read the response. */
+/** Reads a body. Of a too large one, receives the rest for up to REST_MS, so that the client can read the response. */
 function readBody(incoming: IncomingMessage, room: Reservation, unfinished: Reservation): Promise<Buffer | Unread> {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -170,7 +170,7 @@ interface Waiting {
   readonly begin: (held: Held) => void;
 }
 
-/** Limits large bodies in memory to `mostBytes`. Each caller gets at most half, but always at least one body. */
+/** Limits large bodies in memory to `mostBytes` or one larger body. Each caller gets at most half, or one body. */
 export function largeBodies(mostBytes: number) {
   const waitingOf = new Map<string, Set<Waiting>>();
   const takenBy = new Map<string, number>();

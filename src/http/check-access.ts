@@ -12,7 +12,7 @@ const ISSUER_SETTINGS = [
   "TARGETING_MCP_OAUTH_CLIENT_SECRET",
 ] as const;
 
-/** Throws a SettingsError if settings for HTTP are invalid or incomplete, or would let in every caller or none. */
+/** Throws a SettingsError if settings for HTTP are invalid or incomplete, or would let in every caller. */
 export function checkAccess({ http, environment, sources }: Settings, access: Access, host: string): void {
   const { oauth, ownKeys, accessFile } = http;
   const alone = ISSUER_SETTINGS.find((variable) => sources.get(variable) !== "default");
@@ -31,7 +31,7 @@ export function checkAccess({ http, environment, sources }: Settings, access: Ac
   const asks = access.tokens.some(callsTools) || oauth !== undefined || ownKeys;
   if (accessFile !== undefined && !asks) {
     throw new SettingsError(
-      `${accessFile} (TARGETING_MCP_ACCESS_FILE) contains no token that can call tools, so every caller would be refused`,
+      `${accessFile} (TARGETING_MCP_ACCESS_FILE) contains no token that can call tools, so no caller would need a token`,
       "TARGETING_MCP_ACCESS_FILE",
     );
   }
@@ -83,7 +83,7 @@ export function projectsWithoutApprover(
   const named = without.filter((name) => name !== undefined);
   return {
     found:
-      `nobody can approve deletions over HTTP${named.length > 0 ? ` (${named.join(", ")})` : ""}: ` +
+      `nobody can approve deletions over HTTP, except in a client that can ask${named.length > 0 ? ` (${named.join(", ")})` : ""}: ` +
       `TARGETING_MCP_CONFIRM is strict${page === "off" ? ", and TARGETING_MCP_PAGE is off" : ""}`,
     remedy: `${page === "off" ? "Remove TARGETING_MCP_PAGE=off" : APPROVES}, or set TARGETING_MCP_CONFIRM=ask.`,
   };

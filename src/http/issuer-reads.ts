@@ -25,7 +25,7 @@ export class IssuerUnreachable extends Error {
 }
 
 export interface KeptRead<Value> {
-  /** Returns the cached value or reads it. Throws an IssuerUnreachable if reading fails or has just failed. */
+  /** Returns the cached value or reads it. Throws an IssuerUnreachable if none is usable and reading (just) failed. */
   value(): Promise<Value>;
   /** Reads the value again, even if it is not old. Undefined if that fails, or if the last attempt was a moment ago. */
   newer(): Promise<Value | undefined>;

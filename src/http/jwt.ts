@@ -70,15 +70,15 @@ export function jwtVerifier(options: JwtOptions, problem: KeysProblem = () => un
         return claimsOf(await payloadOf(token, keys, options), options);
       } catch (thrown) {
         if (thrown instanceof OAuthError || thrown instanceof IssuerUnreachable) throw thrown;
-        // If the keys could not be read, an IssuerUnreachable was thrown before. So the token itself is invalid, or no
-        // published key fits it.
+        // If no keys could be read, an IssuerUnreachable was thrown before. So the token itself is invalid, or none of
+        // the keys that were read fits it.
         throw invalid(reasonOf(thrown));
       }
     },
   };
 }
 
-/** Throws if a token is invalid whatever key signed it. Such a token causes no request to the issuer. */
+/** Throws if typ, alg, iss, aud or exp of a token is invalid. Such a token causes no request to the issuer. */
 function refuseAtSight(token: string, { issuer, audience, kind = "access" }: JwtOptions): void {
   const { typ, alg } = decodeProtectedHeader(token);
   const type =
@@ -176,7 +176,7 @@ function claimsOf(payload: JWTPayload, { issuer, projectClaim }: JwtOptions): Ac
   const token = { name, client: client_id ?? azp ?? "", scopes, until: Math.min(exp * 1000, Number.MAX_SAFE_INTEGER) };
   if (projectClaim === undefined) return { ...token, project: undefined };
   const project = Object.hasOwn(payload, projectClaim) ? payload[projectClaim] : undefined;
-  if (typeof project !== "string") throw invalid(`the token has no claim ${projectClaim}`);
+  if (typeof project !== "string") throw invalid(`the token's claim ${projectClaim} is missing or not a text`);
   return { ...token, project };
 }
 

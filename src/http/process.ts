@@ -40,7 +40,10 @@ interface Start {
 
 export type Started = Awaited<ReturnType<typeof startProcess>>;
 
-/** Creates a process's projects. `isReady`: whether the store can be used; undefined if `asked` resolves first. */
+/**
+ * Creates a process's projects, and migrates the store if allowed. `isReady`: whether the store can be used; undefined
+ * if `asked` resolves first.
+ */
 export async function startProcess(start: Start, wantsFigures: boolean, asked: Promise<void>) {
   const { line, input, settings, access } = start;
   const stopping = new AbortController();
@@ -73,8 +76,8 @@ export async function startProcess(start: Start, wantsFigures: boolean, asked: P
   const isReady = await orStopped(isStoreReady(settings, { migrates: !isOn(line, "no-migrate"), log }), asked);
   const keepTokens = (): Promise<void> =>
     served.keep().catch((error) => log.error("the tokens of the access file could not be stored", { error }));
-  // Workers read these entries to stop the runs of callers who have lost their rights. They are stored again every few
-  // seconds, so that a changed file reaches the workers even if no request arrives.
+  // Workers read these entries to stop the runs of callers who have lost their rights. Every few seconds, a changed
+  // file is stored again, so that it reaches the workers even if no request arrives.
   const isShared = start.serves && settings.store !== undefined;
   if (isShared && isReady) await keepTokens();
   const watch = isShared ? setInterval(keepTokens, TOKENS_MS).unref() : undefined;
@@ -100,7 +103,7 @@ export async function startProcess(start: Start, wantsFigures: boolean, asked: P
   } as const;
 }
 
-/** Continues unfinished runs that no process executes, for each project whose keys this process has. */
+/** Continues runs of the configured projects that no process executes, unless the settings forbid it. */
 export async function claimOrphanedRuns(started: Started): Promise<void> {
   const { settings, all, log, stopping } = started;
   const { left } = all.of(undefined).services.runs;
@@ -117,7 +120,7 @@ export async function claimOrphanedRuns(started: Started): Promise<void> {
   });
 }
 
-/** Returns the runs of each project by its ID. Omits embedded sandboxes, whose runs end with the process. */
+/** Returns the runs of each configured project by its ID. Omits embedded sandboxes, whose runs end with the process. */
 function projectsById({ all, input, settings, access }: Started): ReadonlyMap<string, () => Runs> {
   const found = new Map<string, () => Runs>();
   const isShared = ({ environment }: Settings): boolean =>
@@ -132,10 +135,10 @@ function projectsById({ all, input, settings, access }: Started): ReadonlyMap<st
   return found;
 }
 
-/** Headers that proxies add. A request with one comes from another machine, even if the proxy is on this one. */
+/** Headers that proxies add. A request with one counts as from another machine, even if the proxy is on this one. */
 const PROXY_HEADERS = ["forwarded", "via", "x-forwarded-for", "x-real-ip"];
 
-/** Serves metrics to programs on this machine, and to callers with any token. Metrics contain no names. */
+/** Serves metrics, without names of callers, to programs on this machine and callers with an access-file token. */
 export function servedFigures(text: () => string, access: Access) {
   const authenticate = authenticator({ access, addresses: [], ownKeys: false });
   return {

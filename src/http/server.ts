@@ -59,7 +59,7 @@ interface Admitted extends SessionCall, ReadBody, Pick<Caller, "missingScope"> {
   readonly parts: CallerParts;
 }
 
-/** Serves MCP, health probes and the web page. Checks each request in this order: `Host`, caller, body, limits. */
+/** Serves MCP, health probes and the web page. Checks MCP requests in this order: `Host`, caller, body, limits. */
 export function createHttpServer(options: HttpOptions) {
   const { log } = options;
   const app = new Hono<Env>();
@@ -171,7 +171,7 @@ function serving(options: HttpOptions) {
     const { runSubscriptions } = await import("./subscriptions.ts");
     return runSubscriptions(systemClock);
   });
-  /** Opens a stream of notifications. It ends when the caller loses access. */
+  /** Opens a stream of notifications. It ends at the next one about a run if the caller has lost access. */
   const listen = async (admitted: Admitted, parts: ServerParts): Promise<Response> => {
     const { request, outgoing, authInfo, body, forgotten } = admitted;
     const over = new AbortController();
@@ -229,7 +229,7 @@ function partsOrRefusal({ partsFor }: HttpOptions, caller: Caller): CallerParts 
   } catch (thrown) {
     if (thrown instanceof TooBusyError) return httpError(503, thrown.message, { "retry-after": "5" });
     if (!(thrown instanceof SettingsError)) throw thrown;
-    return httpError(403, "The request contains an API key, but this server has no address of that API.");
+    return httpError(403, "This caller has an API key, but this server has no address of that API.");
   }
 }
 
@@ -297,8 +297,8 @@ for (const [network, bits] of Object.entries({
 
 /**
  * Returns the network address to which limits apply. For IPv6, this is the /64 network, because one machine may use all
- * addresses in it. If the request came through a proxy in a private network, it is the last address in X-Forwarded-For,
- * which that proxy has written.
+ * addresses in it. If the request came from this machine or a private network, it is the last address, if any, in
+ * X-Forwarded-For, which a proxy there has written.
  */
 export function peerOf({
   socket,

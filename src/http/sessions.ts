@@ -64,7 +64,7 @@ function sessionTable(onerror: (error: Error) => void) {
       const inTheWay = crowd(caller);
       return inTheWay.length === 0 || inTheWay.some(isIdle);
     },
-    /** Adds a session. If a limit is reached, ends the session that has been idle longest. */
+    /** Adds a session. If a limit is reached, ends the idle session that was used least recently. */
     add(session: Session): void {
       const oldest = crowd(session.caller).find(isIdle);
       if (oldest !== undefined) end(oldest).catch(onerror);
@@ -90,7 +90,7 @@ function sessionTable(onerror: (error: Error) => void) {
 export function httpSessions(onerror: (error: Error) => void) {
   const table = sessionTable(onerror);
   const answerIn = (session: Session, { request, outgoing, body, authInfo }: SessionCall): Promise<Response> => {
-    // A GET opens a stream that may stay open for hours, so it does not count as use of the session.
+    // A GET opens a stream that may stay open for hours, so the session can become idle in the meantime.
     if (request.method !== "GET") {
       session.requests += 1;
       onResponseClosed(outgoing, () => {

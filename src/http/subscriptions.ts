@@ -16,8 +16,8 @@ const MAX_WAITING = 16;
 
 /**
  * Returns a function that opens a stream of notifications. It is the stream of the SDK with two additions: the
- * acknowledgement names the accepted runs and tasks, and notifications about these are sent. The stream ends when the
- * caller loses access.
+ * acknowledgement names the accepted runs and tasks, and notifications about these are sent. Before each of these, the
+ * caller's access is checked: without it, the stream ends.
  */
 export function runSubscriptions(clock: Clock) {
   const watcher = runWatcher(clock);

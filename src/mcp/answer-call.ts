@@ -88,7 +88,7 @@ export interface Called {
 
 const LINKS_SINCE = "2025-06-18";
 
-/** Converts an answer to a result. A client on this machine also gets links to saved files, which it can open. */
+/** Converts an answer to a result without secrets. `linksFiles`: adds links to files saved on this machine. */
 export function resultFor(
   { structured, text, isError }: ToolAnswer,
   { redactor, linksFiles }: { readonly redactor: Redactor; readonly linksFiles: boolean },
@@ -245,7 +245,7 @@ export function needsOther({ page }: ToolServices): boolean {
   return page?.needsOther?.() === true;
 }
 
-/** Returns a log that also sends errors, without details, to clients of 2025 versions that set a log level. */
+/** Returns a log that also sends errors, without details, to clients of versions before 2026-07-28. */
 function alsoToClient(log: Log, call: ServerContext): Log {
   return {
     ...log,
@@ -276,7 +276,7 @@ function progressOf(call: ServerContext, log: Log): Pick<ToolContext, "progress"
 
 /**
  * Returns arguments that are ready to run, or a text with their problems. If they do not match the schema, first tries
- * to correct them. Throws a ToolError if they are nested too deeply or contain an API key.
+ * to correct them. Throws a ToolError if they contain a key, are nested too deeply or hold unusable JSON texts.
  */
 async function checked({ tool, prepare: prepared, inputSchema }: ListedTool, sent: unknown, redactor: Redactor) {
   const schema = inputSchema();
@@ -309,7 +309,7 @@ async function checked({ tool, prepare: prepared, inputSchema }: ListedTool, sen
 const DELETE_BY_FILE =
   ". To delete the options in a file: plan_targeting. Rows need the Option ID, and Remove in the column Action";
 
-/** How often a person is asked in one call. After a reply, they are asked again if the effect has changed. */
+/** How often a person is asked in one call if the effect changes after each reply. The last reply does not count. */
 const MAX_ROUNDS = 8;
 
 interface Asking {
@@ -320,7 +320,7 @@ interface Asking {
   readonly log: Log;
 }
 
-/** Asks the person of a 2025 client while the call may wait. If the tool allows it, a later approval counts, too. */
+/** Asks the person of a 2025 client while the call may wait. If the tool allows it, a later decision counts, too. */
 async function askDuringCall(question: ToolQuestion, asking: Asking): Promise<ToolOutcome> {
   const { context, call, run, round, log } = asking;
   const open = askOlder(call, question.ask.message);
@@ -371,12 +371,12 @@ const ROOTS_MS = 5000;
 
 const ROOTS = "roots";
 
-/** Thrown if a call needs the client's roots. A client of version 2026-07-28 then repeats the call with them. */
+/** Thrown if a call of version 2026-07-28 needs the client's roots. The client then repeats the call with them. */
 class RootsNeeded extends Error {}
 
 /**
- * Reads the roots of a client. In protocol version 2026-07-28, the repeated call contains them. In earlier versions,
- * the client is asked during the call. Undefined if the client offers no roots or the server ignores them.
+ * Returns functions that read a client's roots. In protocol version 2026-07-28, the repeated call contains them. In
+ * earlier versions, the client is asked during the call. Undefined if the client has no roots or they are ignored.
  */
 function rootsOf(call: ServerContext, server: McpServer, guard: (() => Promise<RootGuard>) | undefined) {
   const modern = declaredIn(call);
@@ -384,11 +384,11 @@ function rootsOf(call: ServerContext, server: McpServer, guard: (() => Promise<R
     return undefined;
   }
   let isUsed = false;
-  /** Returns the folders in which the call may use files. Throws a RootsNeeded if the client must send its roots. */
+  /** Returns the client's folders that the call may use. Throws a RootsNeeded if they must be sent first. */
   const folders = once(async (): Promise<readonly string[]> => {
     isUsed = true;
     const { inputResponses } = call.mcpReq;
-    // If a call that the client repeats contains no roots, the client has none and is not asked again.
+    // If a call that the client repeats contains no roots, it counts as having none and is not asked again.
     if (modern !== undefined && inputResponses === undefined) throw new RootsNeeded();
     const said: unknown =
       modern !== undefined

@@ -32,7 +32,7 @@ interface SealedOpening extends Pick<SealedQuestion, "tool" | "input"> {
 
 export type QuestionSeal = RequestStateCodec<SealedQuestion | SealedOpening>;
 
-/** Creates the codec that signs questions. Accepts replies only from the asked caller. The key has >= 32 bytes. */
+/** Creates the codec that signs questions. Accepts replies of the asked caller for 10 minutes. `key`: >= 32 bytes. */
 export function questionSeal(key: Uint8Array): QuestionSeal {
   return createRequestStateCodec<SealedQuestion | SealedOpening>({
     key,
@@ -102,7 +102,7 @@ export function elicitationResult(answer: unknown): ElicitationResult {
   return data?.action === "accept" && data.content?.[CONFIRM] === true ? "yes" : "closed";
 }
 
-/** Returns the reply in a call; "closed" if the form was closed. Undefined without a reply to this question. */
+/** Returns the reply in a call; "closed" if it has no decision. Undefined without signed data for this question. */
 export function replyTo(call: ServerContext, asked: AskedCall): Reply | "closed" | undefined {
   const state = call.mcpReq.requestState();
   if (state === undefined) return undefined;

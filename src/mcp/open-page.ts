@@ -75,7 +75,7 @@ export function pageOpener({ call, server, mayAsk, redactor }: Opening) {
       const requestState = await seal.mint({ ...sealed, ...facts }, call);
       return inputRequired({ inputRequests: { [OPEN]: request }, requestState });
     },
-    /** Tells a client of a 2025 version that the run for which it opened the page is decided. */
+    /** If a client of a 2025 version was asked to open the page, tells it that the run is decided. */
     async complete({ structured: { status } }: ToolAnswer): Promise<void> {
       if (opened === undefined || status === "needs_confirmation") return;
       await server.server
@@ -93,7 +93,7 @@ function isOpened(answer: unknown): boolean {
 
 const sealedOpening = z.object({ tool: z.string(), input: z.string(), run: z.string(), digest: z.string().optional() });
 
-/** Returns the reply to a request to open the page, or to show a form after it. Undefined if there is none. */
+/** Returns the reply to a request to open the page, or to show a form after it. Undefined without its signed data. */
 function openingReply(call: ServerContext, asked: AskedCall) {
   const { data: sealed } = sealedOpening.safeParse(call.mcpReq.requestState());
   if (sealed === undefined || sealed.tool !== asked.tool || sealed.input !== digestOf(asked)) return undefined;

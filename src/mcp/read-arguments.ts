@@ -10,7 +10,7 @@ const REMEDY = "Send the items in several calls, and as JSON arrays rather than 
 
 export const DEEPEST = 64;
 
-/** Returns whether data is nested so deeply that recursive functions could overflow the stack. */
+/** Returns whether data is nested more than `levels` deep. Without a limit, recursion could overflow the stack. */
 export function isTooDeep(given: unknown, levels = DEEPEST): boolean {
   if (typeof given !== "object" || given === null) return false;
   return levels === 0 || Object.values(given).some((value) => isTooDeep(value, levels - 1));
@@ -23,7 +23,7 @@ interface Reading {
 
 /**
  * Corrects arguments that do not match the schema: parses texts that contain JSON, fixes the case of enum values, and
- * removes `null` fields of items. Throws a ToolError if the parsed texts have too many values.
+ * removes `null` fields of items. Throws a ToolError if a text is too large, or has a field twice or an inexact number.
  */
 export function parseStringifiedArguments(given: unknown, schema: JsonObject): unknown {
   return read(given, schema, { root: schema, left: MAX_VALUES });
@@ -86,7 +86,7 @@ function parsedText(text: string, reading: Reading): unknown {
       );
 }
 
-/** Lists that filter results or select fields. Some hosts send an empty list for none, so it counts as absent. */
+/** Lists that filter results or name expected ones. Some hosts send an empty list for none: it counts as absent. */
 const FILTERS: ReadonlySet<string> = new Set(["contextIds", "uids", "eventNames", "kinds", "expect"]);
 
 /** Arguments of which a call may have only one. An empty list counts as absent if another one of them is set. */
@@ -145,11 +145,11 @@ const IDS: ReadonlySet<string> = new Set([
   ...["targetingId", "optionId", "runId", "suiteId", "_id", "_ids", "ids", "parent", "addFrom", "removeFrom"],
   "compareWith",
 ]);
-const LOWER_CASE_ID = /^(?=.*[a-z])[0-7][0-9a-hjkmnp-tv-z]{25}$/i;
+const ID_WITH_LETTERS = /^(?=.*[a-z])[0-7][0-9a-hjkmnp-tv-z]{25}$/i;
 
-/** Converts IDs to upper case, as the service writes them. Returns `given` itself if nothing changes. */
+/** Converts IDs in fields for IDs to upper case, as answers write them. Returns `given` itself if nothing changes. */
 export function withUpperIds(given: unknown, field = ""): unknown {
-  if (typeof given === "string") return IDS.has(field) && LOWER_CASE_ID.test(given) ? given.toUpperCase() : given;
+  if (typeof given === "string") return IDS.has(field) && ID_WITH_LETTERS.test(given) ? given.toUpperCase() : given;
   if (Array.isArray(given)) {
     const changed = given.map((one: unknown) => withUpperIds(one, field));
     return changed.some((one, index) => one !== given[index]) ? changed : given;
@@ -174,7 +174,7 @@ export function unknownArguments(given: unknown, { properties }: JsonObject): re
   return Object.keys(given).filter((name) => !isJsonObject(properties) || !Object.hasOwn(properties, name));
 }
 
-/** Describes problems: what was sent, and what would be valid. `isCut`: not all arguments were checked. */
+/** Describes the first problems: what was sent, and what is valid. `isCut`: not all arguments were checked. */
 export function describeIssues(
   issues: readonly z.core.$ZodIssue[],
   given: unknown,
@@ -286,7 +286,7 @@ function sizeOf(value: unknown): string {
   return typeof value === "string" ? `${value.length} characters` : kindOf(value);
 }
 
-/** The most problems to report. Arguments may have a million, and each takes memory. */
+/** The most problems to find. Arguments may have a million, and each takes memory. */
 const MAX_MISFITS = 100;
 
 interface Look {
@@ -368,7 +368,7 @@ const [OPEN_LIST = 0, CLOSE_LIST = 0, OPEN_OBJECT = 0, CLOSE_OBJECT = 0] = Buffe
 export const MAX_VALUES = 1_000_000;
 export const MAX_MEMBERS = 10_000;
 
-/** Counts the values of a JSON text, up to about `most`. In invalid JSON, at least those before the error. */
+/** Counts the values of a JSON text, up to about `most`. After an error in the JSON, the count may be wrong. */
 export function valuesIn(json: Uint8Array, most: number): number {
   let values = 0;
   // A text counts as a value until a colon shows that it is a field name. So the count may be too high by one.

@@ -122,7 +122,7 @@ const SUITE_RESOURCES: readonly ResourceDefinition[] = [
 ];
 
 const NDJSON = "application/x-ndjson";
-/** A long resource has parts. A part ends after this many characters, or this many milliseconds of reading. */
+/** A part of a list of options ends after this many characters, or this many milliseconds of reading. */
 const PART_CHARACTERS = 1_000_000;
 const PART_MS = 10_000;
 

@@ -117,11 +117,11 @@ async function heardBy(data: Asked, { parts, signal, http }: Listener): Promise<
 interface Watched {
   readonly uri?: string;
   readonly taskId?: string;
-  /** Checks for changes and sends them. Resolves to false if nothing can change any more. */
+  /** Checks for changes and sends them. Resolves to false if no further check is needed. */
   readonly look: (send: Send) => Promise<boolean>;
 }
 
-/** Finds the runs and tasks to watch, one after another, because reading many at once would need much memory. */
+/** Finds at most MAX_WATCHED runs or tasks, one after another, because reading many at once would need much memory. */
 async function findWatched(
   names: readonly string[],
   find: (name: string) => Promise<Watched | undefined>,
@@ -189,7 +189,7 @@ export function runWatcher(clock: Pick<Clock, "sleep" | "monotonic">) {
   };
 }
 
-/** Checks runs one after another, with pauses much longer than the checks, so that this takes little time. */
+/** Checks runs in turn, and waits at most LOOK_MS for each. Pauses much longer, so that this takes little time. */
 function watchLoop(clock: Pick<Clock, "sleep" | "monotonic">, ended: () => void) {
   const looks = new Set<() => Promise<void>>();
   const pausing = new AbortController();

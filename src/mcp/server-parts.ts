@@ -67,7 +67,7 @@ export interface ListedTool {
   readonly prepare: (given: unknown) => Promise<Prepared>;
 }
 
-/** Returns all tools in a fixed order. Without a build, creates them now, which is slow. */
+/** Returns all tools but those of views, in a fixed order. Without a build, creates them now, which is slow. */
 export async function allTools(): Promise<readonly ListedTool[]> {
   if (MADE_TOOLS.length > 0) return MADE_TOOLS.map(asMade);
   return catalogue(await (await import("../tools/registry.ts")).everyTool());
@@ -84,7 +84,7 @@ export function asMade({ inputSchema, outputSchema, ...tool }: MadeTool): Listed
   };
 }
 
-/** Returns the tools that are not hidden. Their descriptions then contain no sentences about hidden tools. */
+/** Returns the tools that are not hidden. Their descriptions lose sentences (but the first) about hidden tools. */
 export function listedTools(tools: readonly ListedTool[], offer: ToolAvailability): readonly ListedTool[] {
   const hidden = hiddenTools(tools, offer);
   if (hidden.size === 0) return tools;
@@ -232,7 +232,7 @@ export function callsUnderWay() {
         calls.delete(running);
       }
     },
-    /** Resolves when no call is in progress, or after `withinMs`. */
+    /** Resolves when all calls that have begun by now have ended, or after `withinMs` milliseconds. */
     async idle(withinMs: number): Promise<void> {
       let timer: NodeJS.Timeout | undefined;
       const over = new Promise<void>((resolve) => {

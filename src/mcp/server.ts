@@ -16,7 +16,7 @@ import { registerPrompts } from "./prompts.ts";
 import { registerResources } from "./resources.ts";
 import type { Hidden, ListedTool, ServerParts } from "./server-parts.ts";
 
-/** How long clients may cache lists. They depend on settings and caller, but do not change while the process runs. */
+/** How long clients may cache lists. They depend on settings and the caller's rights, which rarely change. */
 const STEADY = { ttlMs: 300_000, cacheScope: "private" } as const;
 const CACHE_HINTS = {
   "server/discover": STEADY,
@@ -214,8 +214,8 @@ export function instructions(parts: Pick<ServerParts, "environment" | "tools" | 
         `${running}${unknown}get_run with includeInput shows the input of failed items. dryRun: true only plans${has("apply_plan") ? "; apply_plan applies the plan" : ""}.`
       : has("get_run") && `get_run shows earlier runs. ${running.trim()}`,
     deletes &&
-      "Before deletions and large removals, the person is asked. If the answer is needs_confirmation, show its effect " +
-        "to the person, wait for their approval, and only then call again with its confirmation token.",
+      "Deletions and large removals may need the person's approval. If the answer is needs_confirmation, show its " +
+        "effect to the person, wait for their approval, and only then call again with its confirmation token.",
     has("list_options") &&
       "The service cannot list targetings: get_targeting without arguments lists those seen before, and tools take " +
         "targetingName for one of them. A list that has more ends with a cursor.",

@@ -19,7 +19,8 @@ const LAST_ANSWERS_MS = 10_000;
 
 const INVALID_REQUEST = -32_600;
 const MALFORMED =
-  "the request is malformed: id and progressToken must be a text or a whole number, method a text, and params an object";
+  "the request is malformed: id and progressToken must be a text or a whole number, method a text, params an object, " +
+  "and there must be no other field";
 
 type Era = Parameters<McpServerFactory>[0]["era"];
 
@@ -43,7 +44,7 @@ interface StdioOptions {
  * clients that show views (MCP Apps), and one for all others.
  */
 export class StdioConnection {
-  /** Resolves when the input has ended and the last answers are written, or when the output has failed. */
+  /** Resolves after the last answers, at most LAST_ANSWERS_MS after the input ends, or when the output has failed. */
   readonly ended: Promise<void>;
   #over = (): void => undefined;
   readonly #options: StdioOptions;
@@ -94,7 +95,7 @@ export class StdioConnection {
 
   /**
    * Passes a message to the MCP server for this client, according to the last message that declared capabilities. A
-   * notification goes to both servers, because it may belong to a request of either.
+   * notification goes to both servers, because it may belong to a request of either. It may also end listening.
    */
   #deliver(message: JSONRPCMessage): void {
     const said = showsViews(message);
@@ -232,7 +233,7 @@ export interface LongLine {
   readonly tail: string;
 }
 
-const SHOWN_BYTES = 512;
+const KEPT_BYTES = 512;
 const NEWLINE = 0x0a;
 const NOTHING = Buffer.alloc(0);
 
@@ -242,7 +243,7 @@ interface LineUse {
   readonly onLongLine: (line: LongLine) => void;
 }
 
-/** Joins chunks to lines of UTF-8. Drops lines that are too long, so that they need little memory. */
+/** Joins chunks to lines of UTF-8. Of too long lines, keeps only beginning and end, so that they need little memory. */
 export class Lines {
   readonly #use: LineUse;
   #isFirst = true;
@@ -297,10 +298,10 @@ export class Lines {
       this.#parts.push(part);
       return;
     }
-    if (this.#head.length === 0) this.#head = Buffer.concat(this.#parts).subarray(0, SHOWN_BYTES);
-    if (this.#head.length < SHOWN_BYTES) this.#head = Buffer.concat([this.#head, part]).subarray(0, SHOWN_BYTES);
+    if (this.#head.length === 0) this.#head = Buffer.concat(this.#parts).subarray(0, KEPT_BYTES);
+    if (this.#head.length < KEPT_BYTES) this.#head = Buffer.concat([this.#head, part]).subarray(0, KEPT_BYTES);
     this.#parts = [];
-    this.#tail = Buffer.concat([this.#tail, part.subarray(-SHOWN_BYTES)]).subarray(-SHOWN_BYTES);
+    this.#tail = Buffer.concat([this.#tail, part.subarray(-KEPT_BYTES)]).subarray(-KEPT_BYTES);
   }
 }
 

@@ -71,7 +71,10 @@ export interface Task extends Readonly<Record<string, unknown>> {
   readonly result?: CallToolResult;
 }
 
-/** Turns an answer into a task if its run is stored and continues without the model. Otherwise returns it as is. */
+/**
+ * Turns an answer into a task if its run is stored, even if the run has ended. Returns an answer as is if it has no
+ * run, or if a person must approve with its token or in its view.
+ */
 export async function asTask(
   answer: CallToolResult | InputRequiredResult,
   tool: string,
@@ -120,7 +123,7 @@ const asked = z.object({ taskId: z.string() });
 
 type TaskMethod = "tasks/get" | "tasks/update" | "tasks/cancel";
 
-/** Answers a request about a task. All handles without a task of the caller get the same ProtocolError. */
+/** Reads or cancels a task, or applies a reply. All handles without a task of the caller get the same ProtocolError. */
 export async function answerTask(
   method: TaskMethod,
   params: unknown,
@@ -139,7 +142,7 @@ export async function answerTask(
       const { key, question } = (await questionOf(named.runId, task.taskId, context)) ?? {};
       const said =
         key === undefined ? "closed" : elicitationResult(inputResponse(request.call.mcpReq.inputResponses, key));
-      // If the changes must be planned again, the planning continues after this answer.
+      // If the changes must be planned again, the planning may continue after this answer.
       if (question !== undefined && said !== "closed") {
         await waitWithinCall(decideInClient(question, said === "yes", context), context);
       }
@@ -172,7 +175,7 @@ function notFound(): ProtocolError {
   return new ProtocolError(ProtocolErrorCode.InvalidParams, "Failed to retrieve task: Task not found");
 }
 
-/** Returns the context for a request about a task. Such a request never waits, because the client asks again. */
+/** Returns the context for a request about a task. Reading one does not wait for its run: the client asks again. */
 async function contextOf({ call, parts }: TaskRequest): Promise<ToolContext> {
   const services = await servicesOfCall(parts.services);
   const opens = canOpen(call) && services.page?.address !== undefined;
@@ -186,7 +189,7 @@ async function contextOf({ call, parts }: TaskRequest): Promise<ToolContext> {
   };
 }
 
-/** Returns a task of the caller. Throws a ProtocolError if there is none with this ID. */
+/** Returns a task of the caller. Throws a ProtocolError if its run is not stored. May end the run (see `runOf`). */
 async function taskOf(named: Named, taskId: string, context: ToolContext, request: TaskRequest): Promise<Task> {
   const task = {
     taskId,
@@ -234,13 +237,13 @@ async function taskOf(named: Named, taskId: string, context: ToolContext, reques
   return { ...ended, result: { ...ended.result, _meta: { ...(await views.beside(answer, context)) } } };
 }
 
-/** Returns the run of a task, or the resumed run if that run only asked for approval to resume another. */
+/** Returns the run of a task or, if it only asked for approval to resume a run, that run. Ends it if it has expired. */
 async function runOf(runId: string, context: ToolContext): Promise<Run | undefined> {
   const run = await context.runs.findOwn(runId, context.caller);
   return run && followResumedRun(await endIfExpired(run, context), context);
 }
 
-/** Returns the status of a run. A run of a killed process is interrupted, unless another process continues it. */
+/** Returns the status of a run. A run of a killed process is interrupted, unless another process may continue it. */
 async function standingOf(run: Run, { isPlan }: Named, { runs }: ToolContext): Promise<Status> {
   const { runId } = run.header;
   const stored = (await runs.storedStatus(runId)) ?? "finished";
