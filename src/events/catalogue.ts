@@ -46,14 +46,14 @@ export const BASIS_WORDS = {
 } as const satisfies Record<RuleBasis, string>;
 
 export interface Rule {
-  /** The verdict on an event that breaks the rule. Absent if the rule does not change the verdict. */
+  /** The verdict on an event that breaks only this rule. Absent if it affects neither the verdict nor its basis. */
   readonly verdict?: Verdict;
   readonly basis: RuleBasis;
   /** The section of event-tracking-api that states the rule, or the closest one. */
   readonly section: string;
 }
 
-/** The rules that the validator checks (event-tracking-api 2, 7, 8; some are assumed). Their names are public. */
+/** The rules that the validator checks (event-tracking-api 1, 2, 4, 7, 8; some assumed). Their names are public. */
 export const RULES = {
   bodyNotObject: { verdict: "rejected", basis: "assumed", section: "2.1" },
   uidMissing: { verdict: "rejected", basis: "assumed", section: "2.1" },

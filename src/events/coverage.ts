@@ -50,7 +50,7 @@ const SANDBOX_RULES: ReadonlyMap<string, RuleName> = new Map([
   ["notAParameter", "unknownParameter"],
 ]);
 
-/** Returns all findings about a received event. Those that decide its verdict come first. */
+/** Returns the findings about a received event: first those about its headers, then those about its body. */
 export function arrivedFindings(event: Arrived, nearest: NearestName = nearestName): readonly ArrivedFinding[] {
   return [...headerFindings(event), ...bodyFindings(event, nearest)];
 }
@@ -78,15 +78,15 @@ function bodyFindings({ body, text, findings }: Arrived, nearest: NearestName): 
     const fix = "send an object with uid and eventName";
     return [{ path: "", code: "bodyNotObject", basis, message: "the body is not JSON", fix, isDecisive: true }];
   }
-  // The sandbox does not store bodies that are too large, so the validator cannot check them. The sandbox's own
-  // findings are used instead.
+  // The sandbox omits the bodies of older events if its answer would become too large. The validator cannot check
+  // these. The sandbox's own findings are used instead.
   return findings.filter(({ path }) => !HEADER_FINDINGS.has(path)).map(sandboxFinding);
 }
 
 function sandboxFinding({ path, rule, effect }: Arrived["findings"][number]): ArrivedFinding {
   const code = SANDBOX_RULES.get(rule) ?? rule;
   const basis = isRule(code) ? RULES[code].basis : "notShown";
-  const message = "the event breaks this rule; its body was too large to store, so the value is not shown";
+  const message = "the event breaks this rule; the sandbox did not return its body, so the value is not shown";
   const fix = "compare this field with list_event_types";
   return { path, code, basis, message, fix, isDecisive: effect !== "unused" };
 }
@@ -112,7 +112,7 @@ export interface WrongKind extends Omit<ArrivedFinding, "isDecisive"> {
   readonly verdict: SandboxEvent["verdict"];
 }
 
-/** Returns why events were not recorded, the most frequent reason first, with the message of its first event. */
+/** Returns why events were not, or may not be, recorded: the most frequent reason first, each with one message. */
 export function wrongKinds(arrived: readonly SandboxEvent[]): readonly WrongKind[] {
   const kinds = new Map<string, FoundKind>();
   const all = new Map<string | null, number>();
@@ -313,7 +313,7 @@ export interface EventCoverage {
   readonly wrong?: number;
   /** The number of events with each parameter, even if it is 0. Empty if no event with this name was received. */
   readonly parameters: Readonly<Record<string, number>>;
-  /** Counts for the three most frequent platforms, `(none)` and `(others)`. Absent if no such event has a platform. */
+  /** Counts for `(none)`, the three platforms most frequent in all events, and `(others)`. Absent without platforms. */
   readonly byPlatform?: Readonly<Record<string, number>>;
 }
 
@@ -342,7 +342,7 @@ export function eventCoverageOf({ seen }: CountedEvents): readonly EventCoverage
   });
 }
 
-/** Returns the most frequent platforms of all events. The report of each event shows these. */
+/** Returns `(none)` and the most frequent platforms of all events. Only these are counted by name for each event. */
 function commonPlatforms(events: readonly Seen[]): ReadonlySet<string> {
   const all = new Map<string, number>();
   for (const { platforms } of events) for (const [name, count] of platforms) increase(all, name, count);

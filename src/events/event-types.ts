@@ -13,7 +13,7 @@ export interface ParameterType {
   readonly maximum?: number;
 }
 
-/** A supported event with its parameters, without `uid` and `platform`, which all events have. */
+/** A supported event with its parameters, without `uid` and `platform`, which all events can have. */
 export type EventType = ReturnType<typeof summaryAtRest>;
 export type EventTypeDetail = ReturnType<typeof describeEventType>;
 

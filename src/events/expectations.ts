@@ -38,7 +38,7 @@ export interface ExpectationResult {
 
 /**
  * Returns a result for each expectation. With `withinMs`, the events must also lie within a span of that length. Of the
- * shortest series of all expected events, the span with the most expectations is used. Every matching event counts
+ * shortest series of events that meet expectations, the span with the most of them is used. Every matching event counts
  * towards `count`, so that a second purchase is not overlooked.
  */
 export function checkExpectations(
@@ -75,7 +75,7 @@ function sortedByTime(arrived: readonly ArrivedEvent[]): readonly ArrivedEvent[]
 /** The received events that an expectation is about, as indexes in the list of all events sorted by time. */
 interface Found {
   readonly expectation: Expectation;
-  /** How many expectations before this one are equal. Each of them needs an event of its own. */
+  /** How many expectations before this one are equal. Without `count`, each of them needs an event of its own. */
   readonly equalBefore: number;
   /**
    * `meant`: events with the expected name and fields. `wanted`: those of them with the expected verdict; if none is
@@ -261,7 +261,7 @@ function orderProblem(
 
 export interface DurationResult {
   readonly met: boolean;
-  /** The time from the first to the last expected event, in ms. Absent if an expected event did not arrive. */
+  /** The shortest time from the first to the last expected event, in ms. Absent if too few of them arrived. */
   readonly tookMs?: number;
   /** The indexes of the expectations whose events arrived too rarely or not at all. */
   readonly missing: readonly number[];
@@ -290,7 +290,7 @@ interface Part {
   readonly last: number;
 }
 
-/** Returns the shortest series with all wanted events, as a part for each expectation. Undefined if there is none. */
+/** Returns the shortest series with the events that each expectation needs, as a part for each. Undefined if none. */
 function shortestSeries(
   events: readonly ArrivedEvent[],
   all: readonly Found[],

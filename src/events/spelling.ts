@@ -77,7 +77,8 @@ const REMEMBERED_NAMES = 1000;
 
 /**
  * Returns the valid name that was probably meant. Tries in this order: the same name in another case or with other
- * separators, names of other systems, names with at most two wrong letters.
+ * separators, names of other systems, names with few wrong letters (at most two, and at most a third). Undefined if
+ * there is none, or if `name` has over 40 characters.
  */
 export function nearestName(name: string, valid: readonly string[]): string | undefined {
   if (name.length > LONGEST_NAME) return undefined;
@@ -123,7 +124,7 @@ export function closestSpelling(name: string, valid: readonly string[]): string 
   return undefined;
 }
 
-/** Returns the only entry of `valid` that other systems call `name`. Undefined if there is none or more than one. */
+/** Returns the only entry of `valid` that other systems call `name`. Undefined if none, several, or `name` is valid. */
 export function synonymOf(name: string, valid: readonly string[]): string | undefined {
   if (valid.includes(name)) return undefined;
   const [only, ...others] = (MEANINGS.get(bare(name)) ?? []).filter((meaning) => valid.includes(meaning));
@@ -210,7 +211,7 @@ function whyNameUncorrected(name: unknown): Uncorrected {
   return MEANINGS.get(bare(name))?.includes(near) ? "otherWord" : "unclearName";
 }
 
-/** Renames a field whose name is a misspelt `eventName`. Without `eventName`, the event's parameters are unknown. */
+/** If `eventName` is missing, renames the field that was meant by it, and misspelt names of `uid` and `platform`. */
 function correctEventField(event: JsonObject, spelt: NearestName, mended: string[]): JsonObject {
   if (Object.hasOwn(event, "eventName")) return event;
   const found: string[] = [];

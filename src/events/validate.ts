@@ -155,7 +155,7 @@ function checkItem(check: Check, item: JsonObject, prefix: string): void {
   checkRequired(check, item, ITEM_SHAPE, prefix, "an entry of items");
 }
 
-/** Checks `items` in an event that does not use it. Only the number of entries and the length of strings matter. */
+/** Checks unused `items`, or those of an unsupported event. Only the number of entries and length of strings matter. */
 function checkUnusedItems(check: Check, items: readonly unknown[]): void {
   if (checkItemCount(check, items)) return;
   for (const [position, item] of items.entries()) {
@@ -179,12 +179,12 @@ function checkRequired(check: Check, holder: JsonObject, shape: Shape, prefix: s
   }
 }
 
-/** Checks that `items` is present. The document does not require it, so an event without it is still recorded. */
+/** Checks that `items` is not empty. Section 2.2 does not mark it as required, so it is assumed to be optional. */
 function checkItemsPresent(check: Check, event: JsonObject, shape: Shape): void {
   if (!shape.parameters.has("items")) return;
   const { items } = event;
   if (items !== undefined && !(Array.isArray(items) && items.length === 0)) return;
-  const message = '"items" is missing or empty; it is optional: the API document does not mark it as required';
+  const message = '"items" is missing or empty; assumed to be optional: the API document does not clearly require it';
   note(check, "itemsMissing", "items", message, 'to report products, send at least one entry with its "item_id"');
 }
 
@@ -280,7 +280,7 @@ function kindOf(value: unknown): string {
   return typeof value === "object" ? "an object" : `a ${typeof value}`;
 }
 
-/** Returns a name as a part of a path. If it has unusual characters, it is quoted. */
+/** Returns a name as a part of a path. If it is long or has unusual characters, it is quoted. */
 function pathOf(name: string): string {
   return /^[\w$]{1,64}$/.test(name) ? name : `[${quoted(name)}]`;
 }

@@ -137,8 +137,8 @@ interface EventRequest {
 }
 
 /**
- * Answers an event (event-tracking-api 4, 5, 7) and adds it to the event log. `forward`: the address of a real event
- * endpoint, to which the event is then sent as well; the client gets the answer of that endpoint.
+ * Answers an event (event-tracking-api 4, 5, 7). Adds it to the event log unless too large or stopped by a fault.
+ * `forward`: the address of a real event endpoint. The event is sent there as well, and the client gets that answer.
  */
 export async function answerEvent(world: World, request: EventRequest, forward: string | undefined): Promise<Reply> {
   const { body, entry } = request;
@@ -201,7 +201,7 @@ export function checkForward(base: string): void {
 
 const PATIENCE_MS = 30_000;
 
-/** Sends an event to the real event endpoint below `base`. Returns its answer, or a 502 if it cannot be reached. */
+/** Sends an event to the real event endpoint below `base`. Returns its answer, or a 502 if none comes in 30 seconds. */
 async function forwardEvent(
   base: string,
   event: Pick<EventRequest, "authorization" | "contentType"> & { readonly text: string },
@@ -219,7 +219,7 @@ async function forwardEvent(
     const text = await response.text();
     return { status: response.status, ...answerIn(text) };
   } catch (error) {
-    const message = `the real endpoint could not be reached: ${messageOf(error)}`;
+    const message = `the real endpoint did not answer: ${messageOf(error)}`;
     return { status: 502, message, body: { message } };
   }
 }

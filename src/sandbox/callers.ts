@@ -31,7 +31,7 @@ export function callerOf({ socket, headers }: IncomingMessage) {
   return { peer: socket.remoteAddress, host: headers.host, origin: headers.origin };
 }
 
-/** The host names under which the APIs answer. Names of this machine and IP addresses are always accepted. */
+/** The host names under which the APIs answer. `localhost` and IP addresses are always accepted, too. */
 export interface ServedNames {
   readonly host: string;
   /** Must be in lower case. */

@@ -23,7 +23,7 @@ const milliseconds = z.int().min(0).max(600_000);
 const delayMs = milliseconds.optional();
 const retryAfterMs = z.int().min(0).max(LIMITS.retryAfterMs.value).default(100);
 
-/** A fault as a test sends it to the control plane: which requests it hits, and how these then fail. */
+/** A fault as a test sends it to the control plane: which requests it hits, and what happens to them. */
 export const faultSchema = z.discriminatedUnion("kind", [
   z.strictObject({ ...when, kind: z.literal("status"), status: z.int().min(300).max(599), applied }),
   z.strictObject({ ...when, kind: z.literal("reset"), applied }),
@@ -136,7 +136,7 @@ export async function waitBefore(fault: Fault | undefined, faults: Faults): Prom
   if (fault?.kind === "hold") await faults.removed(fault);
 }
 
-/** Returns the answer to an applied request, or the failure that a fault turns it into. */
+/** Returns the answer to a request, or the failure that a fault turns it into. */
 export function replyAfter(fault: Fault | undefined, answer: Reply): Reply {
   return fault !== undefined && "applied" in fault && fault.applied ? struck(fault) : answer;
 }

@@ -21,11 +21,12 @@ export interface SandboxOptions extends WorldOptions {
   readonly host?: string;
   /** The port to listen on. Default: 0, which means any free port. */
   readonly port?: number;
-  /** Further host names of the APIs. Names of this machine and IP addresses are always accepted. */
+  /** Further host names of the APIs. `localhost` and IP addresses are always accepted. */
   readonly allowedHosts?: readonly string[];
   readonly dataFile?: string | undefined;
+  /** Not used if the data file exists. */
   readonly seed?: Seed | undefined;
-  /** The base address of a real event endpoint, to which every event is sent as well. */
+  /** The base address of a real event endpoint, to which clients' events are sent as well. */
   readonly forward?: string | undefined;
   /** Creates the handler of the web page. Called when a browser opens the page for the first time. */
   readonly page?: (world: World, url: string) => Promise<(request: Request) => Promise<Response>>;
@@ -173,7 +174,7 @@ interface AppOptions {
 
 const isOfPage = (path: string): boolean => path === "/" || path.startsWith("/page/");
 
-/** Serves the event API, the management API and, to requests from this machine, the control plane. */
+/** Serves the event API, the management API and, to requests from this machine, the control plane and the web page. */
 function sandboxApp(world: World, options: AppOptions): Hono<{ Bindings: HttpBindings }> {
   const { forward, names, page, failed } = options;
   const app = new Hono<{ Bindings: HttpBindings }>();

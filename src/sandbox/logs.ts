@@ -57,11 +57,11 @@ export interface RequestEntry {
   readonly path: string;
   /** The status of the answer. Null before the answer, or if a fault prevented it. */
   status: number | null;
-  /** Whether the request was applied. Single items of it may still have failed. */
+  /** Whether the request was applied, or the event recorded. Single items of a request may still have failed. */
   applied: boolean;
   fault?: string;
   readonly bytes: number;
-  /** The length of `items` or `ids` in the body. Null if it has neither. */
+  /** The length of `items` or `ids` in the body. Null for events, and if the body has neither or was not parsed. */
   items: number | null;
 }
 
@@ -80,7 +80,7 @@ export function requestJournal() {
   };
 }
 
-/** What the service does with an event. It answers a rejected event with `!invalid` (event-tracking-api 7). */
+/** What the service does with an event. It answers a rejected one with `!invalid`, or with 401 for an unknown key. */
 type Verdict = "recorded" | "ignored" | "rejected";
 
 /**
@@ -88,7 +88,7 @@ type Verdict = "recorded" | "ignored" | "rejected";
  * documents do not say, so the sandbox records it. `unused`: it is recorded, but the parameter has no effect.
  */
 export interface Finding {
-  /** The path of the field, such as `items.2.item_id`. Empty for the whole body. */
+  /** The path of the field, such as `items.2.item_id` or `headers.authorization`. Empty for the whole body. */
   readonly path: string;
   readonly rule: FindingRule;
   readonly effect: "rejected" | "ignored" | "uncertain" | "unused";
@@ -148,7 +148,7 @@ function nameFindings(eventName: string): readonly Finding[] {
   return isEventName(eventName) ? counting : [...counting, finding("eventName", "unsupportedEvent")];
 }
 
-/** Finds strings of more than 1,024 characters, and lists of more than 100 items (event-tracking-api 8). */
+/** Finds over 100 items, and strings of over 1,024 characters in fields and items (event-tracking-api 8). */
 function lengthFindings(body: Fields): readonly Finding[] {
   const items = ownField(body, "items");
   const list: readonly unknown[] = Array.isArray(items) ? items : [];
@@ -234,7 +234,7 @@ export type EventLog = ReturnType<typeof eventLog>;
 
 type EventFilter = Omit<z.output<typeof eventQuery>, "limit">;
 
-/** Creates the log of the newest events: at most 100,000, with 64 Mi characters. Calls `changed` after each change. */
+/** Creates the log of the newest events: at most 100,000, with 64 Mi characters. Calls `changed` when events change. */
 export function eventLog(changed: () => void = () => undefined) {
   const kept = newestEntries(MAX_EVENTS, EVENT_LETTERS, lettersOf);
   let counts = NONE;

@@ -32,8 +32,8 @@ const list = <T extends z.ZodType>(entry: T) => z.array(entry).default([]);
 
 /**
  * Data for a sandbox. Like changes in the web console, it is stored without the API's checks and without the write lock
- * (management-api 4.2 rule 4). An entry with the `_id` of an existing object changes it; any other entry creates an
- * object.
+ * (management-api 4.2 rule 4). An entry with the `_id` of an existing object changes it, except for the type of an
+ * option; any other entry creates an object.
  */
 export const seedSchema = z.strictObject({
   project: z.string().min(1).default(DEFAULT_PROJECT),
@@ -54,7 +54,7 @@ export const seedSchema = z.strictObject({
   campaigns: list(campaignSchema.partial({ _id: true })),
   /** Events to store. `at`: when they arrived. Default: now. */
   events: list(z.strictObject({ at: z.iso.datetime({ offset: true }).optional(), event: z.unknown() })),
-  /** The IDs of objects to remove. Removing a targeting removes its options. */
+  /** The IDs of objects to remove. A targeting goes with its options; the sub-options of a group become top-level. */
   remove: list(z.string()),
 });
 type SeedInput = z.input<typeof seedSchema>;

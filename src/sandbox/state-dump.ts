@@ -57,7 +57,7 @@ const projectSchema = z.strictObject({
   campaigns: z.array(campaignSchema),
 });
 
-/** The saved state of a sandbox. It does not contain events, requests, faults, or keys from the settings. */
+/** The saved state of a sandbox: without events, requests, faults, app keys, and keys built in or from the settings. */
 export const dumpSchema = z.strictObject({
   version: z.literal(1),
   keys: z.array(keySchema),
@@ -66,7 +66,7 @@ export const dumpSchema = z.strictObject({
 type Dump = z.output<typeof dumpSchema>;
 type ProjectDump = z.output<typeof projectSchema>;
 
-/** Returns the state of a sandbox. Lists are in the order of creation, so that equal data gives equal dumps. */
+/** Returns the state of a sandbox. The objects of a project are in the order of their IDs. */
 export function dumpWorld(world: World): Dump {
   return {
     version: 1,
@@ -198,8 +198,8 @@ function loadOptions(project: Project, options: ProjectDump["options"]): void {
 
 /** How long after a change the data file is written, in milliseconds. It then contains later changes, too. */
 const GATHER_MS = 300;
-/** The mode of the data file. A sandbox contains no secrets, so all users of the machine may read it. */
-const READABLE_BY_ALL = 0o666;
+/** The mode of the data file, which the umask restricts. Keys from the settings, which are secrets, are not in it. */
+const DATA_FILE_MODE = 0o666;
 
 export class DataFileError extends Error {}
 
@@ -228,7 +228,7 @@ export function dataFile(file: string, dump: () => Dump) {
   function write(): void {
     timer = undefined;
     writing = writing
-      .then(() => replaceFile(file, JSON.stringify(dump()), READABLE_BY_ALL))
+      .then(() => replaceFile(file, JSON.stringify(dump()), DATA_FILE_MODE))
       .catch((error: unknown) => {
         failure = new DataFileError(`${file} cannot be written: ${messageOf(error)}`, { cause: error });
       });

@@ -68,7 +68,7 @@ export function newWorld(
   return world;
 }
 
-/** Removes all projects, and creates an empty one for each project of a key from the settings. */
+/** Removes all projects and seeded management keys. Creates empty ones for keys built in or from the settings. */
 export function resetProjects(world: World): void {
   world.projects.clear();
   world.seededKeys.clear();
@@ -128,7 +128,7 @@ function writeLock(waitMs: number, now: () => number) {
     return new Promise((resolve) => enqueue(project, resolve));
   }
 
-  /** Returns for how many more milliseconds a call of `hold` keeps the lock. Without such a call, returns `waitMs`. */
+  /** Returns for how many ms a call of `hold` still keeps the lock, or without such a call `waitMs`; at most 2,000. */
   function retryAfter(project: string): number {
     const rest = (heldUntil.get(project) ?? now() + waitMs) - now();
     return Math.min(LIMITS.retryAfterMs.value, Math.max(0, Math.ceil(rest)));

@@ -23,7 +23,7 @@ export const ERROR_CODES = {
     statusCode: 400,
     section: "7.2",
     detail: [],
-    condition: "a top-level option in use by an ad product or a campaign is moved into an option group",
+    condition: "a top-level option that an ad product requires or an unended campaign uses is moved into a group",
   },
   TARGETING_CATEGORY_NOT_SUPPORTED: {
     statusCode: 400,

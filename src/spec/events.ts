@@ -1,6 +1,6 @@
 export type ParameterType = "string" | "number" | "items";
 
-/** A parameter of an event. If a required parameter is missing, the service ignores the event. */
+/** A field of an event or an item. If a required one is missing, the service ignores the event; see `EVENT_FIELDS`. */
 export interface Parameter {
   readonly type: ParameterType;
   readonly required: boolean;
@@ -22,7 +22,7 @@ const items: Parameter = { type: "items", required: false };
 const described = { item_name: text, item_category: text, brand: text };
 const form = { form_id: requiredText, form_name: text, form_type: text, form_destination: text };
 
-/** The fields of every event. If a required one is missing, the service rejects the event (assumed). */
+/** The fields that every event can have. If a required one is missing, the service rejects the event (assumed). */
 export const EVENT_FIELDS = {
   uid: requiredText,
   eventName: requiredText,

@@ -8,7 +8,7 @@ interface Limit {
 const VALIDATION = "400 validation";
 const CONTEXT_LIMIT = "400 TARGETING_CONTEXT_LIMIT_EXCEEDED";
 
-/** The limits of management-api 8.1. Bytes are those of UTF-8. Lengths are counted in Unicode code points. */
+/** The limits of management-api 8.1 and 4.2. Bytes are those of UTF-8. Lengths are counted in code points (assumed). */
 export const LIMITS = {
   targetingItems: { value: 100, section: "8.1", exceeded: VALIDATION },
   /** How many options and sub-options all items of one request that creates targetings may have together. */
@@ -20,7 +20,7 @@ export const LIMITS = {
     section: "8.1",
     exceeded: "400 validation for add and update; 400 TARGETING_CATEGORY_TREE_ITEMS_LIMIT_EXCEEDED for delete",
   },
-  /** How many Context IDs all items of one request may have together, in `add`, `remove` and `set`. */
+  /** How many Context IDs all items of one request may have together: of new options, and in `add`, `remove`, `set`. */
   requestContextIds: { value: 10_000, section: "8.1", exceeded: VALIDATION },
   contextIdBytes: { value: 256, section: "8.1", exceeded: VALIDATION },
   /** The largest request body. The document says "8 MB", which is assumed to mean 8 × 1,048,576 bytes. */
@@ -43,10 +43,10 @@ export const LIMITS = {
   retryAfterMs: { value: 2000, section: "4.2", exceeded: "not applicable" },
 } as const satisfies Record<string, Limit>;
 
-/** The largest body that this program sends, in bytes: less than "8 MB", whether MB means 1,000,000 or 1,048,576. */
+/** The largest body that this program sends, in bytes: at most "8 MB", whether MB means 1,000,000 or 1,048,576. */
 export const OWN_BODY_BYTES = 8_000_000;
 
-/** The limits of event-tracking-api 8. Lengths are counted in Unicode code points. */
+/** The limits of event-tracking-api 8. Lengths are counted in Unicode code points (assumed). */
 export const EVENT_LIMITS = {
   eventNameLength: { value: 64, section: "8", exceeded: "!invalid" },
   items: { value: 100, section: "8", exceeded: "!invalid" },

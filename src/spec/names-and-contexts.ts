@@ -7,7 +7,7 @@ import { LIMITS } from "./limits.ts";
 const ALLOWED = /^[A-Za-z0-9 ~%&+\-\uAC00-\uD7A3\u3131-\u318E]*$/u;
 const DISALLOWED = /[^A-Za-z0-9 ~%&+\-\uAC00-\uD7A3\u3131-\u318E]/gu;
 
-/** The rules of management-api 8.3. `decomposed`: the name has Hangul letters that are not composed to syllables. */
+/** The rules of management-api 8.3. `decomposed`: it has Hangul letters that could be composed to syllables. */
 export const NAME_RULES = ["characters", "decomposed", "tooShort", "tooLong", "outerSpace"] as const;
 
 export interface NameProblem {
@@ -16,7 +16,7 @@ export interface NameProblem {
   readonly characters?: readonly string[] | undefined;
 }
 
-/** Checks a name, exactly as it is, by the rules of management-api 8.3. Undefined if it is valid. */
+/** Checks an untrimmed name (management-api 8.3). Undefined if it is valid. `length` is that after composing Hangul. */
 export function nameProblem(name: string): NameProblem | undefined {
   const { nameMinLength, nameMaxLength } = LIMITS;
   const composed = ALLOWED.test(name) ? name : composeHangul(name);

@@ -29,7 +29,7 @@ export const optionRecord = z.looseObject({
 });
 export type OptionRecord = z.infer<typeof optionRecord>;
 
-/** Returns the fields that show whether an option was changed, with defaults. Only groups have `exposeChildren`. */
+/** Returns the fields to compare besides Context IDs, with defaults. Only groups have `exposeChildren`. */
 export function comparedFields({ _id, name, type, childCount, parent = null, exposeChildren = false }: OptionRecord) {
   const kind = type ?? (childCount === undefined ? "atomic" : "collection");
   return { _id, name, type: kind, parent, ...(kind === "collection" && { exposeChildren }) };

@@ -1,4 +1,4 @@
-/** Whether the API documents state a route, or we assume it. */
+/** Whether the API documents state a route. `assumed`: they do not, or the settings replace it. */
 type Basis = "documented" | "assumed";
 
 export type Method = "GET" | "POST" | "PATCH" | "DELETE";
@@ -32,7 +32,7 @@ export const ROUTES = {
 
 export type Operation = keyof typeof ROUTES;
 
-/** The management operations that change data. Each is sent as a bulk request. */
+/** The management operations with which this program changes data. Each is sent as a bulk request. */
 export const BULK_OPERATIONS = [
   "createTargetings",
   "renameTargetings",
@@ -43,7 +43,7 @@ export const BULK_OPERATIONS = [
 ] as const;
 export type BulkOperation = (typeof BULK_OPERATIONS)[number];
 
-/** How each operation applies its items: all or none ("unit"), or each independently (management-api 4.1). */
+/** How each operation applies items (management-api 4.1). `unit`: all that pass the checks, or none after an error. */
 export const APPLIED_AS = {
   createTargetings: "unit",
   deleteTargetings: "unit",
@@ -77,7 +77,7 @@ export function routesWith(overrides: Readonly<Record<string, string>>): RouteTa
 function parseRoute(operation: Operation, text: string): Route {
   const [, method, path] = /^(GET|POST|PATCH|DELETE) (\/\S*)$/.exec(text) ?? [];
   if (path === undefined || !isMethod(method)) {
-    throw new RangeError(`the route of "${operation}" is not of the form "POST /path": ${JSON.stringify(text)}`);
+    throw new RangeError(`the route of "${operation}" is not of the form "METHOD /path": ${JSON.stringify(text)}`);
   }
   return { method, path, basis: "assumed" };
 }

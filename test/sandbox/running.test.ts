@@ -69,7 +69,7 @@ test("events are passed on, with the real answer given back and our own verdict 
   await withSandbox(
     async (service) => {
       const reply = await service.event({ uid: "u", eventName: "app_open" });
-      expect(reply).toMatchObject({ status: 502, body: { message: expect.stringMatching(/could not be reached/) } });
+      expect(reply).toMatchObject({ status: 502, body: { message: expect.stringMatching(/did not answer/) } });
       expect((await service.control("GET", "/events")).body).toMatchObject({ events: [{ verdict: "recorded" }] });
     },
     { forward },

@@ -24,12 +24,12 @@ export interface EventWorld {
 type DrivenEvents = RunExecution<EventCall, EventEntry, EventRunState>;
 
 const PROGRESS_INTERVAL = 100;
-/** The most events in one line of the journal. These events can be sent before the next line is written. */
+/** The most events that one `events` entry of the journal describes. */
 const READ_AT_ONCE = 100;
 
 const SEND_AGAIN_REMEDY = "Find out which events of the run arrived, and send the others in another call.";
 
-/** Sends the events of a run that have no outcome yet, and records their outcomes. */
+/** Sends the events of a run that have no outcome yet. Records their outcomes and the end of the run. */
 export async function sendPending(run: DrivenEvents, world: EventWorld): Promise<void> {
   const { clock, retryBudgetMs } = world;
   const { header, lease } = run;
@@ -105,7 +105,7 @@ async function* remainingEvents(
     );
 }
 
-/** Returns the sandbox's verdict on an accepted event. Undefined if the verdict cannot be read. */
+/** Returns the sandbox's verdict on an accepted event, with the predicted one. Undefined if it cannot be read. */
 async function observedVerdict(
   { observe }: EventWorld,
   event: unknown,

@@ -43,13 +43,13 @@ export type EventRun = Run<EventCall, EventRunState>;
 interface EventRunOfCall {
   readonly run: EventRun;
   /**
-   * Set if the call repeats an earlier one. `attached`: it sends nothing, and returns the earlier run. `resumed`: it
-   * continues the earlier run, which had not yet sent the event. `resent`: it sends the event again.
+   * Set if a recent identical call has no clear result. `attached`: this call sends nothing, and returns the earlier
+   * run. `resumed`: it continues that run, which had not yet sent the event. `resent`: it sends the event again.
    */
   readonly repeat?: "attached" | "resumed" | "resent";
 }
 
-/** How many recent runs are searched for an unfinished run of an identical call. */
+/** How many unfinished runs are searched for one of an identical call, or for one with unknown results. */
 const RECENT_RUNS = 50;
 
 /** The result of a dry run: which outcome each event would have. */
@@ -67,7 +67,7 @@ export class EventRuns {
     this.runs = new KindRuns(eventKind(context), context);
   }
 
-  /** Starts a run in the background, or returns that of an identical call, because hosts repeat calls. */
+  /** Starts a run in the background. If this process already executes one of an identical call, returns that one. */
   start(planned: PlannedEvents, caller: string): EventRun {
     const { source, items } = planned;
     const call = callOf(planned);
@@ -79,14 +79,14 @@ export class EventRuns {
     );
   }
 
-  /** Returns earlier runs of identical calls: an unfinished one to resume (`going`), and one to mention (`ended`). */
+  /** Finds or resumes an unfinished run of an identical call (`going`). Otherwise finds one to mention (`ended`). */
   findEarlierRun(planned: PlannedEvents, caller: string): Promise<EarlierRuns<EventRun>> {
     return this.runs.findEarlierRun(callOf(planned), caller);
   }
 
   /**
-   * Gives identical calls that are made at the same time the same run, even in different processes. `arrivedAt`: when
-   * this call arrived, in milliseconds since 1970.
+   * Starts the run of a call, or returns or resumes that of an identical call. Identical calls made at the same time
+   * get the same run, even in different processes. `arrivedAt`: when this call arrived, in milliseconds since 1970.
    */
   async once(
     planned: PlannedEvents,
@@ -133,7 +133,7 @@ export class EventRuns {
     return runs;
   }
 
-  /** Finds an earlier run of an identical call, including one that ended recently and has no events left to send. */
+  /** Finds or resumes an earlier run of an identical call. Also finds one that recently ended with no events left. */
   async #runsBefore(planned: PlannedEvents, caller: string): Promise<EarlierRuns<EventRun>> {
     const before = await this.findEarlierRun(planned, caller);
     if (before.going !== undefined || before.ended !== undefined) return before;
@@ -240,7 +240,7 @@ export class EventRuns {
     return driven && { run: driven, repeat: "attached" };
   }
 
-  /** Ends a run whose process ended before the result of the event was known. The result becomes unknown. */
+  /** Ends a run whose process ended before a result was known, unless it resends such events. The result is unknown. */
   async #endOf(run: EventRun): Promise<EventRun> {
     if (run.status() !== "interrupted" || resendsUnknown(run.header.call, run.state)) return run;
     return (await this.runs.resume(run.header.runId)) ?? run;
@@ -256,8 +256,8 @@ function callOf({ tool = "track_events", source, onUnknown }: PlannedEvents): Ev
 }
 
 /**
- * Returns the kind of runs that send events. `start` gets the events as an `EventSource`. So does `resume`, if events
- * with an unknown result are to be sent again.
+ * Returns the kind of runs that send events. `start` gets the events as an `EventSource`. So does `resume`, if a later
+ * call sends events with an unknown result again.
  */
 function eventKind(world: EventWorld): RunKind<EventCall, EventEntry, EventRunState, EventSource> {
   const { clock, words } = world;
@@ -321,7 +321,7 @@ async function begin(
   await run.flush();
 }
 
-/** Restores the state of a run. Throws a NothingStoredError, or a DamagedRunError if its journal is missing. */
+/** Restores a run's state. Throws a NothingStoredError, or a DamagedRunError if it sent events but has no journal. */
 async function readBack(
   kept: StoredParts<EventCall, EventEntry>,
 ): Promise<ReadBack<EventEntry, EventRunState> | undefined> {
@@ -366,7 +366,7 @@ function entriesAfterCrash(state: EventRunState): readonly EventEntry[] {
   return state.lost().map((object) => ({ ...lost, object, at: state.updatedAt }));
 }
 
-/** Returns the failed rows of a file with their reasons. Undefined if no row has failed. */
+/** Returns the failed rows of a file with their reasons. Undefined without failed rows or a readable file. */
 async function failedRowsOf(
   { kept, bytes }: EventSource,
   state: EventRunState,
@@ -387,13 +387,13 @@ async function finish(
   const { events } = header.call.input;
   const { file } = events;
   const bytes = part("input");
-  // If no events are stored, this function already did its work for this run before a crash.
+  // If no events are stored, nothing is left to do. Mostly, this function already removed them before a crash.
   if (!(await hasBytes(bytes))) return;
   const { failed, unknown } = state.counts();
   const rejects = await failedRowsOf({ kept: events, bytes }, state, words);
   if (rejects !== undefined) await keep("rejects", rejects);
   const hasLeft = leftOf(header.call, state) > 0;
-  // Failed rows of a sheet are kept, so that they can be returned with the original columns.
+  // Failed events without a file are kept. So are failed rows of a sheet, to be returned with the original columns.
   const keepsFailed = file === undefined || isSheet(file);
   const isKept = (object: number): boolean => {
     const standing = state.standing(object);

@@ -103,7 +103,7 @@ export class EventRunState implements RunView<EventEntry> {
   readonly requests = { planned: 0, sent: 0, resent: 0, waitedMs: 0 };
   stopped: { readonly cause: StopCause } | undefined;
   updatedAt = 0;
-  /** Whether a later call wants events with an unknown result to be sent again. */
+  /** Whether the run was resumed so that events with an unknown result are sent again. */
   isResent = false;
   resumed: { readonly counts: Counts } | undefined;
   /** How many events have been read so far. Of the other events, only the number is known. */
@@ -120,7 +120,7 @@ export class EventRunState implements RunView<EventEntry> {
   readonly #left = new Set<number>();
   /** Events that are sent again, although the service may already have recorded them. */
   readonly #doubted = new Set<number>();
-  /** Events that were sent, but have no clear outcome. Each further request for one is a repetition. */
+  /** Events that were sent, but neither succeeded nor failed. Each further request for one is a repetition. */
   readonly #tried = new Set<number>();
   readonly #verdicts = new VerdictKinds();
   readonly #counts: { -readonly [Field in keyof Counts]: Counts[Field] } = { ...NO_COUNTS };
@@ -267,7 +267,7 @@ export function resendsUnknown({ input }: EventCall, state: EventRunState): bool
   return input.onUnknown === "resend" || state.isResent;
 }
 
-/** If the result of an event is unknown, an identical event is not sent for this many milliseconds. */
+/** For how many ms after an unknown result no identical event is sent, unless `onUnknown` is `resend`. */
 export const SAME_EVENT_MS = 600_000;
 
 export function leftOf(call: EventCall, state: EventRunState): number {

@@ -62,7 +62,7 @@ interface SenderState {
   readonly nearest: NearestName;
   answeredAt: number;
   ended: RunEnd | undefined;
-  /** How many events are announced at a time. Doubled when users had to wait for the next ones. */
+  /** How many events are announced at a time. Doubled, up to 100, if requests ended during an announcement. */
   announced: number;
   /**
    * The events that wait for a retry: their number, since when at least one of them waits (monotonic time), and for how
@@ -78,7 +78,7 @@ interface PreparedEvent extends IndexedEvent {
 /**
  * Sends each event in its own request (event-tracking-api 4). Events with the same `uid` are sent one after another.
  * Events that the service would drop or refuse are not sent. An error that concerns all events, such as an invalid key,
- * ends the run. Any other error is thrown after the open requests have ended.
+ * ends the run. An error that is not an ApiError is thrown after the open requests have ended.
  */
 export async function sendEvents(
   events: Iterable<IndexedEvent> | AsyncIterable<IndexedEvent>,
@@ -187,7 +187,7 @@ async function sendUntilSettled(
       if (!isRepeatable(error, run.options)) return settleByError(attempts, error);
       attempts.lost ||= error.effect === "ambiguous";
       if (await pauseBeforeRetry(run, pauseAfter(error, tries), giveUpAt)) continue;
-      // This server held the event back after a 429, so it was not sent. If the run is over, it counts as not applied.
+      // This server held the event back after a 429, so it was not sent. If the run is over, that is the reason.
       const wasHeldBack = error.effect === "busy" && attempts.count === 0 && !attempts.lost;
       if (wasHeldBack && isOver(run)) return notApplied(run, predicted);
       if (!isOver(run) && run.answeredAt < firstAt) run.ended = noAnswerEnd(error);

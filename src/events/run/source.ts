@@ -50,7 +50,7 @@ export interface SourceEvent {
   readonly reason?: Reason;
   /** What a row contains that was refused while it was read. It has no event. */
   readonly row?: unknown;
-  /** How many empty rows precede this event in the file. */
+  /** How many empty rows were skipped right before this event. For the last event, those after it count as well. */
   readonly skipped?: number;
   readonly mended?: readonly string[];
 }
@@ -79,7 +79,7 @@ export function sourceOfFile({ file, bytes, size }: OpenedFile, autocorrect = fa
 
 const CORRECTING = { mend: true } as const;
 
-/** Yields the events in batches. Throws a FileError if the file cannot be read at all. */
+/** Yields the events in batches, with names corrected if `mend` is set. Throws a FileError for an unreadable file. */
 export async function* eventsIn(source: EventSource): AsyncGenerator<readonly SourceEvent[]> {
   if (!source.kept.mend) {
     yield* readUncorrected(source);
@@ -100,7 +100,7 @@ export function rowsOfEvents({ mend }: Pick<KeptEvents, "mend">): RowShape<Event
   return mend ? correctingEventRows : eventRows;
 }
 
-/** Yields the events in batches as the caller wrote them, except for names of columns that autocorrect corrected. */
+/** Yields the events in batches. Corrects no names, except those of columns if autocorrect is on. */
 export async function* readUncorrected({ kept, bytes }: EventSource): AsyncGenerator<readonly SourceEvent[]> {
   if (kept.file !== undefined) {
     const shape = rowsOfEvents(kept);
@@ -250,7 +250,7 @@ const PARAMETERS: ReadonlyMap<string, Parameter> = new Map(
   [EVENT_FIELDS, ...Object.values(EVENTS).map(({ parameters }) => parameters)].flatMap(Object.entries<Parameter>),
 );
 
-/** The columns of a file of events: all fields and parameters. A cell of `items` contains JSON. */
+/** The columns of a file of events, besides those such as `items.0.item_id`. A cell of `items` contains JSON. */
 const EVENT_COLUMNS: readonly string[] = [...PARAMETERS.keys()];
 
 /** Matches `items.0.item_id` and `items[0].item_id`. */

@@ -28,7 +28,7 @@ export interface EventVerdict {
 export interface VerdictGroup extends EventVerdict {
   readonly count: number;
   readonly objects: readonly number[];
-  /** Whether the messages fit only the first event, because the others break these rules in other ways. */
+  /** Whether the messages do not fit all of these events, because some break the rules in other ways. */
   readonly isOfFirst: boolean;
 }
 
@@ -117,7 +117,7 @@ function weightOf({ predicted, findings }: EventVerdict): number {
   return findings.length > 0 ? 2 : 3;
 }
 
-/** Returns the verdict on an event. Undefined if it is recorded without findings. */
+/** Returns the verdict on an event. Undefined if `recorded` without findings was predicted and none observed. */
 export function verdictOf(predicted: Validation, observed: EventSettlement["observed"]): EventVerdict | undefined {
   const { verdict, basis, findings } = predicted;
   const isPlain = verdict === "recorded" && basis === "documented" && findings.length === 0 && observed === undefined;
@@ -132,7 +132,7 @@ type EventOutcome = "succeeded" | "failed" | "unknown" | "notApplied";
 
 /**
  * Why an event has its outcome. `refused`: it was not sent, because the service would drop or refuse it. `notSent`,
- * `busy`: no attempt succeeded in the allowed time. `runEnded`: an error that concerns all events ended the run.
+ * `busy`: no attempt succeeded before the time or the run was over. `runEnded`: an error of all events ended the run.
  */
 type SettlementReason = "refused" | keyof typeof CODES;
 
@@ -226,8 +226,8 @@ const CODES = {
 export type EventCode = (typeof CODES)[keyof typeof CODES] | "EVENT_IGNORED" | "EVENT_REJECTED";
 
 /**
- * Returns the reason for the outcome of an event. `detail` has the rules that decide the outcome with their paths, the
- * section of the first one, and the validator's messages (`finding`) and fixes (`fix`).
+ * Returns the reason for the outcome of an event. `detail` has the fields of the error, and of the findings that decide
+ * the verdict, or else of the first: the rules with paths, the section of the first, messages (`finding`) and fixes.
  */
 export function eventReason({
   reason,

@@ -35,7 +35,7 @@ export const SUITE_FORMATS = {
 export type SuiteFormat = keyof typeof SUITE_FORMATS;
 
 /**
- * Returns how many tests a file contains. A Playwright file has one test, which checks a page and uses no cases;
+ * Returns how many tests a file contains. A Playwright file has one test, which checks a page and sends no cases;
  * `byVerdict` and `byBasis` then count the cases of the suite. In other files, each case is a test.
  */
 export function contentsOf({ cases }: EventSuite, format: SuiteFormat) {
@@ -49,7 +49,7 @@ export function contentsOf({ cases }: EventSuite, format: SuiteFormat) {
   return { cases: cases.length, byKind: counted(CASE_KINDS, ({ kind }) => kind), byVerdict, byBasis };
 }
 
-/** Returns the text of a file. A Playwright test expects events at `sandboxUrl`; others start their own sandbox. */
+/** Returns the text of a file. By default, a Playwright test uses the sandbox at `sandboxUrl`, others their own. */
 export function emitSuite(suite: EventSuite, format: SuiteFormat, sandboxUrl: string): Promise<string> {
   return SUITE_FORMATS[format].emit(suite, sandboxUrl);
 }

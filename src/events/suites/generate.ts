@@ -105,7 +105,7 @@ interface Subject {
   readonly full: Body;
 }
 
-/** Characters with one UTF-16 unit and with two. The API document does not say which of these its limits count. */
+/** Characters of one UTF-16 unit and of two. The API document does not say whether its limits count units. */
 const WIDE = "가";
 const WIDER = "😀";
 
@@ -303,7 +303,7 @@ function sampleValue(name: string, { type }: Parameter, seed: number): unknown {
   return name.endsWith("_id") ? `${name}-${code}` : `${pick(WORDS, random)} ${code}`;
 }
 
-/** Returns a sample value for each parameter. `value` is `price` × `quantity`. */
+/** Returns a sample value for each parameter. `value` is `price` × `quantity`, if the event has all three. */
 export function sampleParameters(
   parameters: Readonly<Record<string, Parameter>>,
   seed: number,

@@ -31,7 +31,7 @@ const caseResult = z.object({
   /** The status of an answer that was not usable, and the first message in it. */
   statusCode: z.number().exactOptional(),
   said: z.string().exactOptional(),
-  /** If a sequence is not matched: the numbers of its events with this result. The other fields are of the first one. */
+  /** If a sequence is not matched: the numbers of its events with this result. The answer is that of the first one. */
   events: z.array(z.number()).exactOptional(),
   /** If the case is mismatched: the finding that decides the verdict, as a sentence. Absent if there is no finding. */
   finding: z.string().exactOptional(),

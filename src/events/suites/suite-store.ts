@@ -31,7 +31,7 @@ const plannedOf = (caller: string): string => `planned ${caller}`;
 
 /**
  * Stores suites in `texts`, which several processes may share. Each caller sees only their own. Throws a RunStoreError
- * if a stored text cannot be read or written.
+ * if a stored text cannot be read or written. A text in another form counts as missing.
  */
 export class SuiteStore {
   readonly #texts: SuiteTexts;
@@ -40,7 +40,7 @@ export class SuiteStore {
     this.#texts = texts;
   }
 
-  /** Stores a suite. The same suite in the same format always gets the same ID. */
+  /** Stores a suite. The same suite in the same format always gets the same ID. Its report, if any, stays stored. */
   async keep(caller: string, suite: EventSuite, format: SuiteFormat): Promise<KeptSuite> {
     const suiteId = hash("sha256", JSON.stringify([format, suite]), "hex").slice(0, 16);
     const kept = (await this.find(caller, suiteId)) ?? { suiteId, suite, format };
@@ -84,7 +84,7 @@ export class SuiteStore {
     return (await this.#texts.settled(yes)) !== undefined;
   }
 
-  /** Stores tests until a person approves them. `yes` is the token of that approval. */
+  /** Stores tests that a person has to approve first. `yes` is the token of that approval. */
   keepPlanned(caller: string, yes: string, planned: PlannedTests): Promise<void> {
     return this.#texts.put(plannedOf(caller), hash("sha256", yes, "hex"), JSON.stringify(planned));
   }

@@ -14,7 +14,7 @@ export const CASE_KINDS = [
   "sequence",
 ] as const;
 
-/** The prefix of the `uid` in test events. No real user's `uid` starts with it. */
+/** The prefix of the default `uid` in test events. No real user's `uid` should start with it. */
 export const TEST_UID_PREFIX = "event-tests-";
 
 export type CaseKind = (typeof CASE_KINDS)[number];

@@ -261,8 +261,8 @@ function groupErrors(project: Project, targets: Map<string, StoredOption>): Read
 }
 
 /**
- * Removes from `targets` (the options to delete) the last sub-option of each group that has no Context IDs of its own,
- * because the group would be empty (management-api 7.4 case 6). Returns the errors of these sub-options.
+ * If all sub-options of a group without own Context IDs would be deleted, but not the group, removes the last one from
+ * `targets`, because the group would be empty (management-api 7.4 case 6). Returns the errors of these sub-options.
  */
 function lastChildErrors(project: Project, targets: Map<string, StoredOption>): ReadonlyMap<string, BusinessError> {
   const staying = new Map<string, number>();

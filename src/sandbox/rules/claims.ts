@@ -161,14 +161,14 @@ export function inheritRequiredSetting(project: Project, group: string, heir: st
   }
 }
 
-/** Returns whether an ad product or campaign uses an option (management-api 7.2 `TARGETING_CATEGORY_LOCKED`). */
+/** Returns whether an ad product requires an option or a campaign that has not ended uses it (management-api 7.2). */
 export function isOptionLocked(project: Project, option: string): boolean {
   for (const product of project.products.values()) if (product.required.has(option)) return true;
   for (const campaign of project.campaigns.values()) if (!campaign.ended && campaign.options.has(option)) return true;
   return false;
 }
 
-/** Returns the targetings of running campaigns, which cannot be deleted (management-api 7.2 `TARGETING_LOCKED`). */
+/** Returns the targetings with options in approved campaigns that have not ended (7.2 `TARGETING_LOCKED`). */
 export function lockedTargetings(project: Project): ReadonlySet<string> {
   const locked = new Set<string>();
   for (const campaign of project.campaigns.values()) {

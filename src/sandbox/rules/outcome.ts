@@ -112,7 +112,7 @@ export async function deliver(reply: Reply, request: IncomingMessage, headers: H
   return new Response(body, { status: reply.status, headers });
 }
 
-/** The body of a request. `tooLarge`: the size of a body over the limit, which is dropped (management-api 7.1, 413). */
+/** The body of a request. `tooLarge`: the bytes read of a body over the limit, which are dropped (7.1, 413). */
 export type RequestBody = { readonly text: string; readonly bytes: number } | { readonly tooLarge: number };
 
 /** If a body is this many times as large as the limit, the rest of it is not read. */

@@ -37,7 +37,7 @@ export interface AdProduct {
   readonly newOptions: ReadonlyMap<string, RequiredAs>;
 }
 
-/** A campaign. Until it ends, its options cannot move; once approved, their targetings cannot be deleted. */
+/** A campaign. Until it ends, its top-level options cannot move and, if approved, its targetings cannot be deleted. */
 interface Campaign {
   readonly _id: string;
   readonly approved: boolean;
@@ -48,7 +48,7 @@ interface Campaign {
 /** An audience targeting. The API does not show it, but no other targeting can have its name (management-api 1). */
 type AudienceTargeting = Pick<AdProduct, "_id" | "name">;
 
-/** The content of a project. Only functions in this file change it, so that its maps stay consistent. */
+/** The content of a project. Only this file changes targetings and the names, groups and Context IDs of options. */
 export interface Project {
   readonly _id: string;
   readonly name: string;
@@ -162,7 +162,7 @@ export function putOption(project: Project, record: NewStoredOption): StoredOpti
   return option;
 }
 
-/** Removes an option. Its sub-options must have been moved or removed before. */
+/** Removes an option, also from ad products and campaigns. Its sub-options must have been moved or removed before. */
 export function dropOption(project: Project, option: StoredOption): void {
   replaceContexts(project, option, new Set());
   siblings(project, option)?.remove(option._id);

@@ -223,7 +223,7 @@ test("a hint does not repeat which field to rename, and says that items are opti
     ['"purchase" needs "tx_id"', 'rename "orderId" to "tx_id"'],
     ['"other" is not a parameter here; the service ignores it', "leave it out"],
     [
-      '"items" is missing or empty; it is optional: the API document does not mark it as required',
+      '"items" is missing or empty; assumed to be optional: the API document does not clearly require it',
       'to report products, send at least one entry with its "item_id"',
     ],
   ]);
