@@ -188,7 +188,7 @@ interface EndedRows {
   readonly freed: ReadonlyMap<string, string | undefined>;
 }
 
-/** Returns the changes of a run that are known to have been applied. */
+/** Returns the changes of a run that are known to have been applied. Adds the names of its options to `groups`. */
 export async function rowsOfEndedRun(
   { header: { runId }, state }: ChangeRun,
   groups: Map<string, string>,

@@ -251,8 +251,8 @@ function withIds(row: Placed, { options }: Lost): Placed {
 }
 
 /**
- * Sorts rows: first the targeting itself, then its groups, the oldest first, then the top level. A group that is itself
- * created or deleted comes before its sub-options. Of two options, the older one comes first.
+ * Sorts rows: first the targeting itself, then its groups, by the oldest row of each, then the top level. A group that
+ * is itself created or deleted comes before its sub-options. Of two options, the older one comes first.
  */
 function inOrder(all: readonly Placed[]): readonly Placed[] {
   const parents = new Set(all.map(({ group }) => group));

@@ -15,8 +15,9 @@ const SEED = 1;
 const MAX_LINES = 400;
 
 /**
- * Returns an event with its mistakes corrected: names are fixed, missing required fields get an example value, and
- * values that are too long are cut. Returns undefined if the event needs no correction or cannot be corrected.
+ * Returns an event with its mistakes corrected: names are fixed, `items` in a string are parsed, a number as `uid`
+ * becomes a text, missing required fields get an example value, and too long values are cut. Returns undefined if the
+ * event needs no correction or cannot be corrected.
  */
 export function correctedEvent(body: unknown): CorrectedEvent | undefined {
   if (!isJsonObject(body)) return undefined;
@@ -31,7 +32,7 @@ export function correctedEvent(body: unknown): CorrectedEvent | undefined {
   return { text, lines, examples, renamed: mended.filter((one) => !one.startsWith("eventName ")) };
 }
 
-/** Returns the event with example values for missing required fields. Adds the paths of these fields to `examples`. */
+/** Adds example values for missing required fields, and their paths to `examples`. A numeric `uid` becomes a text. */
 function filled(event: JsonObject, examples: string[]): JsonObject {
   const uid = typeof event.uid === "number" ? { uid: String(event.uid) } : {};
   const given: JsonObject = { ...event, ...uid };

@@ -105,12 +105,17 @@ function resultWords(entry: JournalEntry): string | undefined {
   // An answer without results of items is skipped: the entry `waited` that follows it describes what happened.
   if (entry.t !== "answer" || (entry.changes.length === 0 && entry.made === undefined)) return undefined;
   const failed = entry.changes.filter(({ to }) => to === "failed").length;
-  const others = entry.changes.filter(({ to }) => to === "refused" || to === "unknown" || to === "notApplied").length;
-  const words = [failed > 0 && `${many(failed, "item")} failed`, others > 0 && `${many(others, "item")} not applied`];
+  const others = entry.changes.filter(({ to }) => to === "refused" || to === "notApplied").length;
+  const unknown = entry.changes.filter(({ to }) => to === "unknown").length;
+  const words = [
+    failed > 0 && `${many(failed, "item")} failed`,
+    others > 0 && `${many(others, "item")} not applied`,
+    unknown > 0 && `${many(unknown, "item")} with an unknown result`,
+  ];
   return words.filter((one) => one !== false).join(", ") || "done";
 }
 
-/** The maximum number of entries in each list of a plan on the page. `omitted` counts the others. */
+/** The maximum number of entries in each list of a plan on the page. `omitted` counts the others, except `refused`. */
 const MAX_DIFFERENCES = 70;
 
 export function planView(document: PlanDocument, services: ToolServices): PlanView {

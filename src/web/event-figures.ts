@@ -331,7 +331,7 @@ const MAX_PROBLEMS = 20;
 /** A body with more characters than this gets no suggested correction. */
 const MAX_CORRECTED = 100_000;
 
-/** Says which parameters of an event have the wrong type: the service records it all the same. Undefined if none has. */
+/** Says which parameters of an event have the wrong type: the sandbox still records it. Undefined if none has. */
 function wrongTypes({ findings, eventName }: ArrivedEvent): Words | undefined {
   const wrong = findings.filter(({ rule }) => rule === "wrongType").map(({ path }) => generalPath(path));
   const parts = [...new Set(wrong)].slice(0, MAX_FIELDS).map((path): Words => {

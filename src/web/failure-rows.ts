@@ -230,7 +230,7 @@ function sharedMessage(failure: SummarizedFailure): string {
 
 /**
  * Returns one page of the rows or items that did not succeed. With `of=unknown` in the query, those with an unknown
- * result; otherwise those that failed or were not applied.
+ * result; otherwise those that failed, were skipped or were not applied.
  */
 export async function problemList(
   run: Run,

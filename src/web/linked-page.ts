@@ -20,7 +20,7 @@ export interface LinkedPage {
 }
 
 const NEW_LINK =
-  "To get a new link, run this command in a terminal: targeting-mcp page. When the next run needs approval, the page opens by itself.";
+  "To get a new link, run this command in a terminal: targeting-mcp page. If the next run needs approval on the page, the page opens by itself.";
 const USED = `This link was used before, or is more than two minutes old. ${NEW_LINK}`;
 const NO_SESSION: LoginWays = { message: `Open this page with a one-time link. ${NEW_LINK}` };
 const ENDED_SESSION: LoginWays = {
@@ -110,7 +110,7 @@ function oneTimeLinks(now: () => number) {
       made.push({ code, until: now() + LINK_MS, isUsed: false });
       return code;
     },
-    /** Redeems a code. `fresh`: it is valid. `used`: it was redeemed before. `unknown`: it expired or never existed. */
+    /** Redeems a code. `fresh`: it is valid. `used`: it was tried before. `unknown`: it expired or never existed. */
     use(given: string) {
       const link = made.find(({ code }) => isSame(code, given));
       if (link === undefined) return "unknown";

@@ -108,7 +108,7 @@ export function pageApp<Session>({ address, shownAt, about, openRoutes, enter }:
 }
 
 export function notRead(): RefusedRequest {
-  return new RefusedRequest(405, "Only GET is allowed at this address.");
+  return new RefusedRequest(405, "This method is not allowed at this address.");
 }
 
 /** Returns a JSON response. The web application adds the security headers that all its responses have. */
@@ -127,8 +127,8 @@ export function refusedAnswer(thrown: unknown): Response {
 const NOT_IN_FILE_NAMES = /[\\/:*?"<>|\p{C}]+/gu;
 
 /**
- * Returns a file that the browser always saves and never displays. If the name is not ASCII, the header also contains
- * it in the encoding of RFC 8187.
+ * Returns a file that the browser always saves and never displays. If the name is not ASCII or has a `%`, the header
+ * also contains it in the encoding of RFC 8187.
  */
 export function fileAnswer(name: string, content: string | AsyncIterable<Uint8Array>): Response {
   const safe = name.replaceAll(NOT_IN_FILE_NAMES, "_");
@@ -166,7 +166,7 @@ export function postedTexts<Name extends string>(posted: unknown, names: readonl
   return orRefused(data, `The request must contain ${names.join(" and ")} as text.`, 400);
 }
 
-/** Refuses a POST that the page did not send: `Origin` is missing or names another server, or the body is not JSON. */
+/** Refuses a POST that the page did not send (`Origin`, `Sec-Fetch-Site`), or whose content type is not JSON. */
 function checkPost({ headers }: Request): void {
   const from = originIn(headers.get("origin") ?? "");
   const to = from && addressed(headers, from.protocol);

@@ -35,8 +35,10 @@ import {
 /** The maximum number of recent runs in a list: the default number of stored runs (TARGETING_MCP_KEEP_RUNS). */
 const MAX_RUNS = 500;
 const EXPIRED = "Nobody decided in time";
-/** The reason why no process can execute a waiting run after its approval. */
-export const ENDED = "The server that requested this is no longer running. Ask the agent to make the change again.";
+/** The reason why nothing can execute a run: see `canBeDriven`. */
+export const ENDED =
+  "Nothing can execute this here: it is of another project or environment, or no server runs for it. " +
+  "Ask the agent to make the change again.";
 export const STALE = "Changed since it was planned: ask the agent to plan it again.";
 export const DAMAGED =
   "The journal of this run is damaged: the run may have sent all, some or none of its requests. It can be neither " +
@@ -49,7 +51,7 @@ const STALLED = {
   onMachine: "The server that executed this run is no longer running. Resume continues it.",
 } as const;
 
-/** Returns the rows of recent runs, of runs that may be unfinished, and of the runs `ofOthers`, in any order. */
+/** Returns rows of recent runs, of runs that may be unfinished, and of `ofOthers`. Omits dry runs. In any order. */
 export async function runRows(shown: PageScope, ofOthers: readonly SeenRun[]): Promise<readonly RunRow[]> {
   const rows = (await Promise.all(ofOthers.map((seen) => foundRow(seen, shown)))).filter((row) => !isDryRun(row));
   const waits = new Map(ofOthers.map(({ run }) => [run.header.runId, run]));
@@ -90,7 +92,7 @@ interface Known {
   readonly runs: ReadonlyMap<string, ListedRun>;
 }
 
-/** Returns the runs that may be unfinished or wait for approval and are not in `rows`. */
+/** Returns the rows of own runs that may be unfinished or wait for approval and are not in `rows`. */
 async function otherOpenRuns(rows: readonly RunRow[], shown: PageScope): Promise<readonly RunRow[]> {
   const known = new Set(rows.map(({ runId }) => runId));
   const more = (await shown.services.runs.open()).filter((runId) => !known.has(runId));
@@ -374,7 +376,7 @@ async function stalledReason(run: Run, { services: { runs } }: PageScope): Promi
   return run.state.stopped === undefined ? STALLED.onMachine : undefined;
 }
 
-/** Returns whether a process can execute a run: it must be of the project and environment of `services`. */
+/** Returns whether a run is of the project and environment of `services`, and a process can execute such runs now. */
 export async function canBeDriven({ header }: Pick<Run, "header">, { services, project }: PageScope): Promise<boolean> {
   const { changes, events, environment, runs } = services;
   const api = header.call.tool === "run_event_tests" ? events : changes;
@@ -439,7 +441,7 @@ async function waitingFields(
   };
 }
 
-/** The lists of a run. Each function returns the requested page. Undefined if the run has no such list. */
+/** The lists of a run. Each function returns the requested page. Undefined if this person sees no such list. */
 const LISTS = {
   async effect({ run, shown }: SeenRun, query: URLSearchParams): Promise<EffectObjects | undefined> {
     const waiting = await waitingAnywhere(run.header.runId, shown.services);

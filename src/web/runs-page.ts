@@ -163,11 +163,11 @@ function runUpdates(shown: PageScope, notice = () => ""): StreamSource<Message> 
   };
 }
 
-const DECIDED = "This change was already approved or declined.";
+const DECIDED = "This change does not wait any more: it was approved, declined or cancelled, or has expired.";
 const ELSEWHERE = "This change can be approved only in the agent's client, not on this page.";
 const UNKNOWN = "There is no such run.";
 const ONLY_READS = "This server is read-only. To change that, start it without TARGETING_MCP_READ_ONLY.";
-const NOT_TYPED = "Nothing was approved: the typed name differs from the name that this change asks for.";
+const NOT_TYPED = "Nothing was approved: the typed text differs from the text that this change asks for.";
 const CHANGED =
   "The effect of this change is different from what the page showed. Read the new effect, then decide again.";
 

@@ -48,10 +48,10 @@ export interface EventCause {
   readonly id: number;
   readonly verdict: Exclude<Verdict, "recorded">;
   readonly count: number;
-  /** One of the names of these events. Null if they have no name. `otherNames`: the number of other names. */
+  /** One of the names of these events. Null if they have no name. `otherNames`: the number of others, at most 19. */
   readonly name: string | null;
   readonly otherNames?: number;
-  /** The supported event that was probably meant. Absent if no name is similar, or if the name does not matter. */
+  /** The supported event that has this name or was probably meant. Absent if none, or if the name does not matter. */
   readonly event?: string;
   readonly cause: Words;
   /** How to fix these events: `rename transaction_id to tx_id`. If there are several fixes, each has its count. */
@@ -140,7 +140,7 @@ export interface CoverageRow {
 export interface ParameterCoverage {
   readonly name: string;
   readonly required: boolean;
-  /** `count`: how many events had the parameter. `missing`: how many events the service dropped without it. */
+  /** `count`: how many events had the parameter, even as null. `missing`: how many lacked a required value. */
   readonly count: number;
   readonly missing: number;
 }
@@ -172,8 +172,8 @@ export interface TargetingRow {
 
 /**
  * An option or group with its counts. `GET /page/targetings/{_id}?parent=…&from=N` returns an OptionList with the
- * options of the top level or of a group. `GET /page/targetings?search=…` returns all options whose name or Context ID
- * matches.
+ * options of the top level or of a group. `GET /page/targetings?search=…&from=N` searches all targetings for options
+ * whose name contains the text or that have it as a Context ID.
  */
 export interface OptionRow {
   readonly _id: string;

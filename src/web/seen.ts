@@ -44,7 +44,7 @@ export interface SeenRun {
   readonly isOwn: boolean;
 }
 
-/** Returns a run if this person may see it: an own run, or one that they may approve, even after it was decided. */
+/** Returns a run if this person may see it: an own run, or one that they may approve here, even after its decision. */
 export async function visibleRun(runId: string, shown: PageScope): Promise<SeenRun | undefined> {
   const run = await shown.services.runs.find(runId);
   if (run === undefined) return undefined;
@@ -94,7 +94,7 @@ export function whyNotApprovable(
 }
 
 /**
- * After a run of another caller was found not to wait for approval, it is not read again for this many milliseconds. A
+ * If a run is this person's own or does not wait for their approval, it is not read again for this many milliseconds. A
  * run that was requested less than `NEW_MS` ago is always read, because it may soon need approval.
  */
 const LOOK_AGAIN_MS = 2000;

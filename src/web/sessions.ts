@@ -24,7 +24,7 @@ interface PageSessions<Person> {
    * was ended. Throws if the store of ended sessions cannot be read.
    */
   of(request: Request): Promise<PageSession<Person> | undefined>;
-  /** Ends a session. This process refuses its tokens at once, other processes within two seconds. */
+  /** Ends a session. This process refuses its tokens at once, others with the same store within two seconds. */
   end(session: PageSession<Person>): Promise<void>;
 }
 
@@ -52,7 +52,7 @@ export function pageSessions<Person>({
   const { seal, open } = sealFor({ key, purpose: "page session", content, mostMs: LAST_MS, now });
   /** The IDs of ended sessions. No ID is ever removed: if the clock is set back, its tokens would be valid again. */
   const ended = new Set<string>();
-  /** When `shared` was last asked whether a session has ended, by session ID. */
+  /** When `shared` last said that a session has not ended, by session ID. */
   const lookedAt = new Map<string, number>();
   const isEnded = async (id: string): Promise<boolean> => {
     if (ended.has(id) || shared === undefined) return ended.has(id);

@@ -31,7 +31,7 @@ export interface TitleParts extends Pick<About, "did" | "only" | "to" | "fileNam
   /** How many options are deleted or created with their targetings, and how many of these are groups, if known. */
   readonly options?: number | undefined;
   readonly groupsInside?: number | undefined;
-  /** The names of the objects that a waiting run would delete. Absent if they are too many for a title. */
+  /** What a waiting run would delete: names or, if they do not fit into a title, counts. Empty if it is nothing. */
   readonly deletes?: string | undefined;
   /** Only for runs of plans: whether the plan undoes a run, its number of changes, and the title of the undone run. */
   readonly plan?:
@@ -41,7 +41,7 @@ export interface TitleParts extends Pick<About, "did" | "only" | "to" | "fileNam
 
 const MAX_LETTERS = 80;
 
-/** The first word of a title: the past tense if at least a part of the run succeeded, otherwise the base form. */
+/** The first word of a title: the past tense for the statuses `succeeded` and `partial`, otherwise the base form. */
 const VERBS = {
   add: ["Added", "Add"],
   import: ["Imported", "Import"],
@@ -60,7 +60,7 @@ const VERBS = {
   resume: ["Resumed", "Resume"],
 } as const;
 
-/** The noun for what a run of each tool counts. For other tools, it is "option". */
+/** The noun for what a run of each tool counts. For other tools, `nounOf` chooses one. */
 const NOUNS: Readonly<Record<string, string>> = {
   create_targetings: "targeting",
   rename_targetings: "targeting",
@@ -75,8 +75,8 @@ const NOUNS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the noun for the items that a run counts, in the singular. Items of a file are "rows", unless several rows
- * form one item. Items of several kinds are "objects".
+ * Returns the noun for the items that a run counts, in the singular. If the tool has no noun (`NOUNS`), items of a file
+ * are "rows", unless several rows form one item. Items of several kinds are "objects".
  */
 function nounOf(
   { tool, fileName, mergesRows, groups }: Pick<TitleParts, "tool" | "fileName" | "mergesRows" | keyof OtherKinds>,

@@ -25,7 +25,7 @@ import {
 import { PAGE_ROWS, pageOf } from "./list-page.ts";
 import type { ChangeCounts, EffectObjects, RunRow, EffectPart as ShownPart, Waiting } from "./wire.ts";
 
-/** From this number of deletions on, a person must type the name of the targeting to approve. */
+/** From this number of deletions on, a person must type a text to approve (`textToType`). */
 const LARGE = 100;
 /** The maximum number of objects for which the page computes what an undo would do. 10,000 take about 100 ms. */
 const MAX_PLANNED = 10_000;
@@ -346,7 +346,7 @@ export function isUndoPlan(run: Run): boolean {
   return call.tool === "apply_plan" && call.input.plannedBy === "undo_run";
 }
 
-/** Returns how many options a run changes or deletes, and how many options their targeting has. */
+/** Returns how many objects a run deletes or, if none, changes, and how many options their targeting has. */
 function magnitudeOf(run: ChangeRun | ApprovalRun, parts: readonly EffectPart[]): Waiting["magnitude"] {
   if (!isChangeRun(run)) return undefined;
   const { changed, deleted } = countsOfWaiting(run);

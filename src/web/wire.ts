@@ -38,7 +38,7 @@ export interface Hello {
 export interface ShownEnvironment {
   readonly kind: "live" | "sandbox";
   readonly project?: string | undefined;
-  /** The host of the service, or the address of the sandbox. */
+  /** The host of the service or of the sandbox, with its port if it has one. */
   readonly address?: string | undefined;
   /** The name of the person who is logged in. Absent if the page needs no login. */
   readonly who?: string | undefined;
@@ -87,13 +87,13 @@ export interface RunRow {
   /** The noun for the counted items, in the singular: `row`, `option`, `event`. */
   readonly noun: string;
   readonly environment?: "live" | "sandbox";
-  /** What the run changed. Absent for runs that only read. */
+  /** What the run changed. Absent for runs that change no objects, such as reads and events. */
   readonly did?: ChangeCounts | undefined;
   /**
    * How the run changed existing objects: how many were renamed or moved, how many now show or hide their sub-options
    * (`exposed`), how many got or lost Context IDs (`extended`, `reduced`), and how many Context IDs were added and
    * removed. `into`: the name of the only group that objects were moved to, or null for the top level. Absent if
-   * nothing of this happened, or if it is unknown.
+   * nothing of this happened, if it is unknown, or while the run is running.
    */
   readonly how?:
     | (Readonly<Partial<Record<"extended" | "reduced", number>>> &
@@ -103,7 +103,7 @@ export interface RunRow {
     | undefined;
   /** Set if not all objects that the run changes are options: some are groups, or some or all are targetings. */
   readonly has?: "groups" | "targetings" | undefined;
-  /** The names of the first objects that were created, changed and deleted. */
+  /** The names of the first two objects that were created, changed and deleted. Renamed ones have the new name. */
   readonly names?: Readonly<Partial<Record<keyof ChangeCounts, readonly string[]>>> | undefined;
   /** How many of the created objects are options of new targetings. */
   readonly optionsInside?: number | undefined;
@@ -122,14 +122,14 @@ export interface RunRow {
   readonly project?: string | undefined;
   readonly targeting?: { readonly _id?: string; readonly name?: string | undefined } | undefined;
   readonly requests?: Readonly<Record<"planned" | "sent" | "resent" | "waitedMs", number>>;
-  /** Who approved or declined the run and where, as text. */
+  /** Who approved or declined the run and where, or that nobody decided in time, as text. */
   readonly decided?: string | undefined;
   readonly isDecidedOnPage?: boolean | undefined;
   readonly isDeclined?: boolean | undefined;
   /** Whether nobody approved or declined the run in time. */
   readonly isExpired?: boolean | undefined;
   readonly undoUntil?: number | undefined;
-  /** For a run that stopped before its end: why, and how to continue it. For a damaged run: that it cannot be read. */
+  /** Why an interrupted run does not continue, often with what to do. For a damaged run: that it is damaged. */
   readonly standsStill?: string | undefined;
   readonly waiting?: Waiting | undefined;
   readonly actions: readonly RunAction[];
@@ -143,7 +143,7 @@ export interface Waiting {
   readonly digest: string;
   readonly act: string;
   readonly counts: ChangeCounts;
-  /** How many options the run deletes or changes, and how many the targeting has. Absent if unknown. */
+  /** How many objects the run deletes or, if none, changes. `whole`: how many options the targeting has, if known. */
   readonly magnitude?: Magnitude | undefined;
   /** How many options are deleted because their targetings are deleted. */
   readonly optionsInside?: number | undefined;
@@ -151,13 +151,13 @@ export interface Waiting {
   readonly contextIds?: number | undefined;
   /** For a deletion of groups: what happens to their sub-options. For an undo: that restored objects get new IDs. */
   readonly consequence?: string | undefined;
-  /** Which options a deletion leaves out, and why. */
+  /** Which items the run leaves out, and why. */
   readonly stays?: string | undefined;
   /** Set if another waiting run would delete some of the same objects. `what`: for example `The group is also`. */
   readonly also?: { readonly runId: string; readonly what: string } | undefined;
-  /** What to check about campaigns before a deletion is approved. The API does not show campaigns. */
+  /** What a deletion means for campaigns, which the API does not show. In a sandbox: that campaigns are not real. */
   readonly check?: string | undefined;
-  /** The text that a person must type to approve a large deletion, usually the name of the targeting. */
+  /** The text to type to approve the deletion of a targeting or of many objects, usually the name of the targeting. */
   readonly typed?: string | undefined;
   /** Facts about the effect that the button, the counts and the parts do not show. Empty if there are none. */
   readonly effect: string;
@@ -175,7 +175,7 @@ export interface Waiting {
   readonly stale?: readonly string[] | undefined;
   /** Where the run must be approved, if that is not possible on this page. It can still be declined here. */
   readonly elsewhere?: "client" | "token" | undefined;
-  /** Set if this page cannot have the run executed: it is of another project, or no process can do it. */
+  /** Set if no process can execute the run from this page, for example because the run is of another project. */
   readonly ended?: boolean | undefined;
 }
 
@@ -240,7 +240,7 @@ export interface ChangeList {
   readonly groups?:
     | readonly { readonly name?: string | null; readonly more?: number; readonly count: number }[]
     | undefined;
-  /** Set if the deleted objects are still being read from the service. The page must then request the list again. */
+  /** Set if some objects are still being read from the service. The page must then request the list again. */
   readonly isReading?: boolean;
   /** Set if some of the removed or added Context IDs are unknown. The search then compares only names. */
   readonly findsNames?: boolean;
@@ -261,7 +261,7 @@ export interface ChangeSide {
   readonly isGroup?: boolean | undefined;
   /** Only if the object moves: its group before or after the change. Null: top level. */
   readonly within?: string | null | undefined;
-  /** How many Context IDs the object has, loses or gets, and the first ones. */
+  /** How many Context IDs the object has, loses or gets, and some of them: those that match a search come first. */
   readonly count?: number | undefined;
   readonly contextIds?: readonly string[] | undefined;
   /** A further note, for example `shows its sub-options`. */
@@ -270,7 +270,7 @@ export interface ChangeSide {
 
 /**
  * The answer of `GET /page/runs/{runId}/failures?of=…&from=N`: one page of the rows or items that did not succeed.
- * `of=unknown` selects those with an unknown result, any other value those that failed or were not applied.
+ * `of=unknown` selects those with an unknown result, any other value those that failed, were skipped or not applied.
  */
 export interface ProblemList {
   readonly rows: readonly ProblemRow[];
@@ -305,7 +305,7 @@ export interface RequestRow {
 export interface RunDetail {
   readonly run: RunRow;
   readonly story: readonly StoryStep[];
-  /** How the file of the run was read: ignored columns, filled cells, and rows without a group. */
+  /** How the file of the run was read, for example its encoding, ignored columns and filled cells. */
   readonly reading?: readonly string[];
   readonly failures: readonly FailureRow[];
   /** A text to give to an agent, so that it fixes the failures. Absent if there are none. */
@@ -313,7 +313,7 @@ export interface RunDetail {
   readonly plan?: PlanView;
   /** For a run that is not started, or was not approved: its first changes, deletions first. */
   readonly changes?: ChangeList | undefined;
-  /** What an undo would restore: `Undo restores 332 of 344 as they were and 12 under new IDs`. Absent if impossible. */
+  /** What an undo would do: `Undo restores 332 of 344 as they were and 12 under new IDs`. Absent if unknown. */
   readonly undo?: string | undefined;
   /** Only for a run that was undone: by which run, if that is known. */
   readonly undone?: UndoneRun | undefined;
@@ -344,13 +344,13 @@ export interface FailureRow {
   /** The names or wrong values of the first objects. `areAll`: no object has another one. */
   readonly examples: readonly string[];
   readonly areAll?: boolean | undefined;
-  /** The cause in a few words. Absent if the message is short enough itself, or if there are no such words. */
+  /** The cause in a few words. Absent if there are no such words: the page then shows the message. */
   readonly cause?: string | undefined;
   readonly message: string;
   readonly remedy: string;
 }
 
-/** Why a plan cannot be applied, and what it leaves unchanged. `omitted`: how many entries each list lacks. */
+/** Why a plan cannot be applied, and what it leaves unchanged. `omitted`: how many entries were left out. */
 export interface PlanView {
   readonly conflicts: readonly PlanDifference[];
   readonly drift: readonly PlanDifference[];
@@ -434,5 +434,5 @@ export const PATHS = {
   reset: "/page/reset",
 } as const;
 
-/** The header with the session's token. It is required in every request for data and every POST. */
+/** The header with the session's token. Every request for data needs it, and every POST except those that log in. */
 export const TOKEN_HEADER = "X-Page-Token";

@@ -218,7 +218,7 @@ test("a run of keys that only the server had that ended says so, and cannot be a
       server.child.kill("SIGKILL");
       await server.exited;
       await startHttp(server.environment, ["--port", port]);
-      await page.getByText("The server that requested this is no longer running. Ask the agent").first().waitFor();
+      await page.getByText("Nothing can execute this here: it is of another project").first().waitFor();
       expect(await button(page, "approve").isDisabled()).toBe(true);
       expect(await findingsOfAxe(page)).toEqual([]);
     },

@@ -204,7 +204,7 @@ test("of two pages and two processes one decision counts, and all show it", asyn
           const said = async () => Promise.all(pages.map((page) => page.locator("[aria-live=polite]").innerText()));
           const pagesThatSaid = async (text: string) => (await said()).filter((one) => one.includes(text)).length;
           await expect.poll(() => pagesThatSaid("Approved:")).toBe(1);
-          await expect.poll(() => pagesThatSaid("This change was already approved or declined.")).toBe(2);
+          await expect.poll(() => pagesThatSaid("This change does not wait any more")).toBe(2);
         },
         REFUSED,
       );

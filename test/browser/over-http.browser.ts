@@ -94,7 +94,7 @@ test("what waits is approved only where a living process would drive it", async 
     async (page) => {
       await logIn(page);
       const approve = button(page, "approve");
-      const ended = page.getByText("The server that requested this is no longer running. Ask the agent");
+      const ended = page.getByText("Nothing can execute this here: it is of another project");
       await ended.waitFor();
       expect([await ended.count(), await approve.isDisabled()]).toEqual([1, true]);
       const why = page.locator(`[id="${await approve.getAttribute("aria-describedby")}"]`);

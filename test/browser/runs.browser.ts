@@ -660,7 +660,7 @@ test("a stale run, and one whose server has ended, say so and cannot be approved
     };
     await cannotApprove();
     await page.locator(".queue a").nth(1).click();
-    await page.getByText("The server that requested this is no longer running. Ask the agent").waitFor();
+    await page.getByText("Nothing can execute this here: it is of another project").waitFor();
     await cannotApprove();
   });
 });

@@ -96,7 +96,9 @@ export const ENDED: RunDetail = {
     runId: "01ENDED",
     startedAt: STARTED - 2000,
     disabled: {
-      approve: "The server that requested this is no longer running. Ask the agent to make the change again.",
+      approve:
+        "Nothing can execute this here: it is of another project or environment, or no server runs for it. " +
+        "Ask the agent to make the change again.",
     },
     waiting: {
       digest: "d",

@@ -665,7 +665,9 @@ describe("a run on the page", () => {
     const other = browserOfTest();
     startCommand(["page"], { ...environment, ...other.env, TARGETING_MCP_PROJECT: "another" });
     const there = await personAt(await other.address());
-    const ended = "The server that requested this is no longer running. Ask the agent to make the change again.";
+    const ended =
+      "Nothing can execute this here: it is of another project or environment, or no server runs for it. " +
+      "Ask the agent to make the change again.";
     expect((await detailOf(there, runId)).run).toMatchObject({ actions: ["undo"], disabled: { undo: ended } });
     const refused = await there.press(runId, "undo");
     expect([refused.status, await refused.json()]).toEqual([409, { message: ended }]);

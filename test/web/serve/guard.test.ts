@@ -62,8 +62,8 @@ test.each([
 test.each([
   ["GET", "/page/runs", 200, []],
   ["HEAD", "/page/runs", 405, undefined],
-  ["PUT", "/page/runs", 405, { message: "Only GET is allowed at this address." }],
-  ["DELETE", "/page/other", 405, { message: "Only GET is allowed at this address." }],
+  ["PUT", "/page/runs", 405, { message: "This method is not allowed at this address." }],
+  ["DELETE", "/page/other", 405, { message: "This method is not allowed at this address." }],
   ["GET", "/page/other", 404, { message: "There is nothing at this address." }],
 ] as const)("with a session, %s %s is %i", async (method, path, status, body) => {
   const answer = await answered(new Request(ADDRESS + path, { method }));
