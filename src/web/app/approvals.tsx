@@ -15,14 +15,14 @@ import { isBlocked, isConnected, MAX_ROWS, openRuns, route, runList, runs, set, 
 
 /** The maximum number of runs in the queue. Further ones appear when these are decided and the page is loaded again. */
 const MAX_RUNS = MAX_ROWS / 5;
-/** How many milliseconds a decided run stays in the queue, and how many decided runs a new page begins with. */
+/** For how many ms after its last change a decided run is added to the queue, and how many such runs at most. */
 const KEPT_MS = 24 * 3_600_000;
 const MAX_DECIDED = 20;
 
 /** The runs of the view, by run ID. They stay while the person is in another view. */
 const queue = new Map<string, RunRow>();
 
-/** Adds the runs that wait now, and those that were decided on the page in the last 24 hours. */
+/** Adds or updates the runs that wait now. Adds the newest that were decided on the page in the last 24 hours. */
 function fillQueue(): void {
   const from = now.value - KEPT_MS;
   const decided = runList.value.filter((run) => run.isDecidedOnPage && run.updatedAt > from);
@@ -32,7 +32,7 @@ function fillQueue(): void {
   }
 }
 
-/** Moves decided runs to the end of the queue. */
+/** Moves runs that no longer wait to the end of the queue. */
 function sortQueue(): void {
   for (const [runId, run] of [...queue]) {
     if (isUndecided({ now: runs.value.get(runId) })) continue;
@@ -43,7 +43,8 @@ function sortQueue(): void {
 
 /**
  * Shows the queue of runs that wait for approval, and the chosen run in a pane. While the view is open, a decided run
- * keeps its place and new runs are added at the end, so that no other run moves under the pointer.
+ * keeps its place unless it had to be approved elsewhere, and new runs are added at the end. So rows rarely move under
+ * the pointer.
  */
 export function Approvals() {
   const chosen = useRef<string | undefined>(undefined);
@@ -52,7 +53,7 @@ export function Approvals() {
   fillQueue();
   const shown = [...queue].flatMap(([runId, run]): readonly Decided[] => {
     const one = { run, now: runs.value.get(runId) };
-    // A run that must be approved elsewhere disappears once it is decided there.
+    // A run that must be approved elsewhere disappears once it is decided.
     return run.waiting?.elsewhere && !isUndecided(one) ? [] : [one];
   });
   const more = waitingRuns.value.filter(({ runId }) => !queue.has(runId)).length;
@@ -117,7 +118,7 @@ function NothingWaits() {
   );
 }
 
-/** Shown if the run in the address does not wait, for example because it was decided before the page was loaded. */
+/** Shown if the run in the address is not in the queue, for example because it was decided before the page loaded. */
 function Elsewhere({ id = "" }: { readonly id: string | undefined }) {
   const run = runs.value.get(id);
   return (
@@ -149,7 +150,7 @@ export interface Decided {
 /** The tools whose runs apply a plan. Only a plan can skip objects that have changed since it was made. */
 const PLANS: ReadonlySet<string> = new Set(["apply_plan", "plan_targeting", "undo_run"]);
 
-/** Shows everything that a person needs to decide on a run. The buttons are always visible. */
+/** Shows what a person needs to decide on a run, with buttons that stay visible. Once it is decided, its outcome. */
 export function Decision({ run, now }: Decided) {
   const { runId, waiting } = run;
   const isWaiting = isUndecided({ now });
@@ -336,7 +337,7 @@ interface SummaryProps {
   readonly list?: Partial<ChangeList> | undefined;
 }
 
-/** Shows why a run can no longer be approved: something has changed, or its server has ended. */
+/** Shows why a run cannot be approved: something has changed, or this page cannot have it executed. */
 function Blocked({ run: { runId, waiting, disabled } }: { readonly run: RunRow }) {
   return (
     <div class="card warn blocked" id={whyOf(runId)}>
@@ -361,7 +362,7 @@ function ApprovalObstacles({ run, waiting: { elsewhere }, isRead }: FootProps) {
 
 const whyOf = (runId: string): string => `why-${runId}`;
 
-/** Asks the person to confirm a decision about the shown run that they started with a keyboard shortcut. */
+/** Asks the person to confirm a decision about the shown run that they started with the keyboard. */
 function Confirm({ run, act, typed }: { readonly run: RunRow; readonly act: string; readonly typed: string }) {
   const action = asking.value;
   if (action === undefined) return null;
@@ -380,7 +381,7 @@ function Confirm({ run, act, typed }: { readonly run: RunRow; readonly act: stri
 }
 
 interface FootProps extends Omit<SummaryProps, "list"> {
-  /** Whether all objects to delete have been read from the service. The run can be approved only after that. */
+  /** Whether the server has finished reading what is deleted, even if it failed. Before that, nobody can approve. */
   readonly isRead: boolean;
 }
 

@@ -46,7 +46,7 @@ export function callTool(name: string, args: object): Promise<ToolResult> {
   return request("tools/call", { name, arguments: args });
 }
 
-/** Connects to the host, and from then on tells it the height of the view. */
+/** Connects to the host. From then on, passes its messages to `hears` and reports the height of the view to it. */
 export async function connectToHost(hears: HostHandlers): Promise<void> {
   addEventListener("message", ({ source, data }: MessageEvent<Message | null>) => {
     if (source !== parent || data?.jsonrpc !== "2.0") return;

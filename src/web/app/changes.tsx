@@ -10,7 +10,7 @@ import { narrows, set } from "./state.ts";
 
 /** The number of rows that are shown at first. */
 const FIRST_ROWS = 20;
-/** While a deletion waits for approval, fewer rows are shown: the note below them is then visible without scrolling. */
+/** While a run that only deletes waits for approval, fewer rows: the note below is then visible without scrolling. */
 const FIRST_DELETED = 7;
 /** While the server is still completing a list, the page reads the list again after this many milliseconds. */
 const AGAIN_MS = 1000;
@@ -120,8 +120,9 @@ function isWhole({ rows, total, counts }: ChangeList, from: number): boolean {
 }
 
 /**
- * Shows changes as a table with columns for the state before and after. If all changes are creations, or all are
- * deletions, the columns are name and Context IDs. Each group has a heading row. The last row counts what is unchanged.
+ * Shows changes as a table with columns for the state before and after. If the rows are only creations, or only
+ * deletions, the columns are name and Context IDs. If any row is in a group, each group and the top level have a
+ * heading row. `unchanged` is counted in the last row.
  */
 function ChangeTable({ rows, unchanged, freed, isWaiting }: TableProps) {
   const title = isWaiting ? "What changes" : "Changes";
@@ -183,7 +184,7 @@ interface TableProps extends Pick<ChangeList, "rows" | "unchanged" | "freed"> {
   readonly isWaiting: boolean;
 }
 
-/** Names the sub-options that move to the top level because their group is deleted. */
+/** Counts the sub-options that move to the top level because their group is deleted, and names the first. */
 function Freed({ count, names, areAhead }: NonNullable<ChangeList["freed"]> & { readonly areAhead: boolean }) {
   const isOpen = useSignal(false);
   const shown = isOpen.value ? names : names.slice(0, FIRST_ROWS);
@@ -236,7 +237,7 @@ function Mark({ row }: { readonly row: ChangeRow }) {
   );
 }
 
-/** Returns the CSS classes of a row. A changed group above its sub-options looks like the heading of a group. */
+/** Returns the CSS classes of a row. A new or deleted group above its sub-options looks like a heading. */
 function rowClass({ kind, isHead }: ChangeRow): string {
   return isHead ? `${kind} group` : kind;
 }
@@ -346,7 +347,7 @@ function SideName({ side }: { readonly side: ChangeSide }) {
 
 /**
  * Shows the first Context IDs before or after a change, and the number of all. The number is omitted if all are shown
- * below a column heading (`isUnderHead`).
+ * below a column heading (`isUnderHead`). If none is known, shows the note of the object (`says`), if it has one.
  */
 function SideIds({ side, isUnderHead }: { readonly side: ChangeSide; readonly isUnderHead?: true }) {
   const { count, contextIds = [], says } = side;
@@ -372,7 +373,7 @@ function SideIds({ side, isUnderHead }: { readonly side: ChangeSide; readonly is
   );
 }
 
-/** Shows a name in which only the words that differ from another name are marked. */
+/** Shows a name. Marks its words from the first to the last one that differ from another name. */
 function Marked(marked: { readonly name: string; readonly other: string; readonly as: "ins" | "del" }) {
   const { name, other, as: Tag } = marked;
   const { before, middle, after } = diffWords(name, other);
@@ -392,7 +393,7 @@ function Marked(marked: { readonly name: string; readonly other: string; readonl
 /** The maximum number of differences in a list. */
 const MAX_DIFFERENCES = 70;
 
-/** Shows the objects that a plan skips because others changed them, and those that an undo cannot restore exactly. */
+/** Shows what a plan leaves as others changed it, its conflicts, and what an undo cannot restore exactly. */
 export function Differences({ plan }: { readonly plan: PlanView }) {
   const { conflicts, drift, differs, omitted = {} } = plan;
   return (

@@ -18,8 +18,8 @@ interface PartProps {
 }
 
 /**
- * Shows one part of a run's effect, for example the options that it deletes, with pages and a search. The first page
- * comes with the run, further pages are requested.
+ * Shows one part of a run's effect, for example objects that cannot be restored, with pages and a search. The first
+ * page comes with the run, further pages are requested.
  */
 export function Part({ runId, place, part: { title, count, objects: first } }: PartProps) {
   const search = useSignal("");
@@ -59,7 +59,7 @@ export function hasKinds({ counts: { created, changed, deleted } }: Waiting): bo
   return Math.max(created, changed, deleted) < created + changed + deleted;
 }
 
-/** Shows how many objects are changed, and their share of the targeting. */
+/** Shows the share of the targeting that is changed, if it is known, and the counts if there are several kinds. */
 export function Size({ of: waiting, isUndo }: { readonly of: Waiting; readonly isUndo: boolean | undefined }) {
   const { counts, magnitude: { count, whole, verb, within } = NO_MAGNITUDE } = waiting;
   const total = whole === undefined || whole < count ? undefined : whole;
@@ -94,7 +94,7 @@ export function Size({ of: waiting, isUndo }: { readonly of: Waiting; readonly i
 
 const NO_MAGNITUDE: NonNullable<Waiting["magnitude"]> = { count: 0, verb: "changed", what: "" };
 
-/** Lists what a run that was declined or has expired would have changed. */
+/** Lists the first changes that a run would have made that was not approved or was cancelled before its start. */
 export function Unsent({ list }: { readonly list: ChangeList | undefined }) {
   if (list === undefined || list.total === 0) return null;
   const more = list.total - list.rows.length;

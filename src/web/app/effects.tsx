@@ -4,7 +4,7 @@ import { Bar, Text } from "./parts.tsx";
 import { counted, number, percent, wholeWords } from "./plain-words.ts";
 import { Kinds, Progress, totalOf } from "./run-words.tsx";
 
-/** The maximum number of failures in this small view. The web page lists all of them. */
+/** The maximum number of reasons of failures in this small view. The web page lists all of them. */
 const MAX_FAILURES = 20;
 
 /** Shows what an approval would change: the size, the names, what cannot be restored, and what can be undone. */
@@ -50,7 +50,7 @@ export function Effects({ detail: { run, plan, changes } }: { readonly detail: R
   );
 }
 
-/** Shows objects that are affected but not changed. */
+/** Shows a part of the effect that the changes do not show, for example objects that cannot be restored. */
 function Note({ part: { title, count, objects } }: { readonly part: EffectPart }) {
   return (
     <ul class="names" aria-label={title}>
@@ -94,8 +94,8 @@ function Magnitude({ waiting: { magnitude, consequence, contextIds: removed } }:
 }
 
 /**
- * Shows the changes of a plan, deletions first. Also shows why the plan cannot be applied, which objects it leaves
- * unchanged because others have changed them, and what an undo does not restore exactly.
+ * Shows the first changes of a plan, deletions first. Also shows why the plan cannot be applied, its conflicts, what it
+ * leaves as others have changed it, and what an undo does not restore exactly.
  */
 export function PlanRows(rows: {
   readonly plan: PlanView;

@@ -23,7 +23,7 @@ export const wanted = signal<Wanted>(ALL);
  */
 const held = signal<{ readonly rows: readonly EventRow[]; readonly from: number } | undefined>(undefined);
 export const isPaused = signal(false);
-/** The matching events. Undefined until they have been read. */
+/** The newest events that match the filter. Undefined until they have been read. */
 const found = signal<EventList | undefined>(undefined);
 /** The opened pages of older events: of each, the sequence number of the event that follows it. The last is shown. */
 const before = signal<readonly number[]>([]);
@@ -128,7 +128,7 @@ function readEventsSoon(): void {
 }
 
 effect(() => {
-  // Reads the list again if the filter changes, events arrive, or the log is reset.
+  // With a filter, reads the list again if the filter changes, events arrive, or the log is reset.
   const isLive = arrived.value >= 0 && held.value === undefined && !isOlder.value;
   if (isNarrowed.value && wanted.value && isLive) readEventsSoon();
 });

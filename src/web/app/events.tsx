@@ -58,7 +58,7 @@ effect(() => {
 });
 const chosen = computed(() => (route.value.view === "events" && Number(route.value.id)) || suggested.value?.latest);
 
-/** Shows the live events of the sandbox: which are recorded, which are not and why, and which were never sent. */
+/** Shows the events of the sandbox as they arrive: which are recorded, which not and why, and which were never sent. */
 export function Events() {
   const isReadOnly = sandbox.value?.readOnly === true;
   const isAsking = useSignal(false);
@@ -369,7 +369,7 @@ function problemNote(id: number) {
   );
 }
 
-/** The rendered rows. The row of an event never changes, so it is not rendered again when other events arrive. */
+/** The rendered rows. A row is rendered again if it is chosen or no longer chosen, not when other events arrive. */
 const drawn = new WeakMap<EventRow, { readonly isChosen: boolean; readonly row: VNode }>();
 
 function eventRow(event: EventRow, isChosen: boolean): VNode {

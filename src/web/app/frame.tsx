@@ -152,7 +152,7 @@ function ViewLink({ name }: { readonly name: ViewName }) {
   const isShown = route.value.view === name;
   const link = useRef<HTMLAnchorElement>(null);
   useEffect(() => {
-    // On a narrow screen, the navigation scrolls. This makes the link of the shown view visible.
+    // On a very narrow screen, the navigation scrolls. This makes the link of the shown view visible.
     if (isShown) link.current?.scrollIntoView({ block: "nearest", inline: "center" });
   }, [isShown]);
   const waiting = name === "approvals" && !hasEnded.value ? openRuns.value.length : 0;
@@ -172,7 +172,7 @@ function ViewLink({ name }: { readonly name: ViewName }) {
   );
 }
 
-/** Shows the keyboard shortcuts of a view. */
+/** Shows the keyboard shortcuts of a view, except those of targetings and faults. */
 function Keys({ view }: { readonly view: ViewName }) {
   if (view === "faults" || view === "targetings") return null;
   return (
@@ -192,7 +192,7 @@ function Keys({ view }: { readonly view: ViewName }) {
   );
 }
 
-/** Shows the text for screen readers: counts, the connection, and the result of the last action. */
+/** Shows what screen readers announce: hidden counts, banners, and the last result. Also sets the page's title. */
 function LiveRegion() {
   const { view } = route.value;
   const waiting = hasEnded.value ? 0 : openRuns.value.length;
@@ -240,7 +240,7 @@ function Outcome() {
   );
 }
 
-/** Shows a banner in every view while faults are active. */
+/** Shows a banner while faults are active: in every view, unless it is of a sandbox that does not answer. */
 function FaultBanner() {
   const { length } = faults.value.faults;
   if (length === 0) return null;
@@ -264,7 +264,7 @@ function Unopened() {
   return <Empty title="This server is no longer running">{REOPENING}</Empty>;
 }
 
-/** Shows the login form, with the reason why it is shown. */
+/** Shows the ways to log in, if there are any, with the reason why a login or a link is needed. */
 function Login({ ways }: { readonly ways: LoginWays }) {
   const refusal = useSignal("");
   const isPossible = ways.token === true || ways.issuer !== undefined;

@@ -2,12 +2,13 @@ import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { outcome } from "./state.ts";
 
-/** The decision that the person started with a keyboard shortcut and must still confirm. Undefined if there is none. */
+/** The decision that the person started with the keyboard and must still confirm. Undefined if there is none. */
 export const asking = signal<"approve" | "decline" | undefined>(undefined);
 
 /**
- * Handles keyboard shortcuts: `/` searches, J and K move, A approves, D declines. Keys with Ctrl, Alt or Meta are
- * ignored. In an input field, Escape leaves the field and all other keys are text.
+ * Handles keyboard shortcuts: `/` searches, J and K move, A and D ask to approve or decline, Escape closes the message.
+ * Ignores keys with Ctrl, Alt or Meta, and all keys while a dialog is open. In an input field, Escape leaves the field
+ * and all other keys are text.
  */
 export function useKeys(): void {
   useEffect(() => {
@@ -29,7 +30,7 @@ function isWriting(target: HTMLElement): boolean {
   return target.matches("input, textarea, select, [contenteditable]");
 }
 
-/** Executes the shortcut of a key. Returns false if the key has none in this view. */
+/** Executes the shortcut of a key. Returns false if the browser should handle the key as well. */
 function act(key: string): boolean {
   switch (key) {
     case "/": {

@@ -21,7 +21,10 @@ import {
   verdicts,
 } from "./state.ts";
 
-/** Opens a session with the code of a one-time link or the query of a login. Removes these secrets from the address. */
+/**
+ * Opens a session with the code of a one-time link or the query of a login, and follows the stream. If it cannot,
+ * shows the login. Removes these secrets from the address.
+ */
 async function openSessionWith(path: string, brought: unknown): Promise<void> {
   const answer = await send<OpenedSession>(path, brought);
   // The address may name a view or contain a code. The view is shown afterwards; the code is removed.
@@ -46,7 +49,7 @@ async function start(): Promise<void> {
 }
 
 const PAUSE_MS = 1000;
-/** After this many failed attempts to connect, the server counts as ended, unless another one will replace it. */
+/** After this many failed attempts to reconnect, the server counts as ended, unless another one will replace it. */
 const TRIES = 3;
 /** A stream without data for this many milliseconds counts as broken. Servers send a comment every 10 seconds. */
 const SILENCE_MS = 25_000;
@@ -99,7 +102,7 @@ async function resumeSession(answer: Response): Promise<boolean> {
   return false;
 }
 
-/** Applies the updates of a stream until it ends. Returns the position of the last one, or `from` if there was none. */
+/** Applies the updates of a stream until it ends or breaks. Returns the position of the last one, otherwise `from`. */
 async function readUpdates(answer: Response, from: string | undefined): Promise<string | undefined> {
   let position = from;
   const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();

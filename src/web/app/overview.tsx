@@ -112,7 +112,7 @@ function runsOfToday(): readonly RunRow[] {
   return runList.value.filter((run) => dateOf(timeOf(run)) === day);
 }
 
-/** Returns the runs whose changes are still in effect: without runs that were undone, and without their undos. */
+/** Returns the runs without those that were completely undone, and without the undos of these. */
 function inEffect(its: readonly RunRow[]): readonly RunRow[] {
   const undos = new Set(its.map(({ undoneBy }) => undoneBy));
   return its.filter(({ runId, undoneBy }) => undoneBy === undefined && !undos.has(runId));
@@ -217,7 +217,7 @@ function OfSandbox({ title }: { readonly title: string }) {
   );
 }
 
-/** Shows the number of created, changed and deleted objects in each of the last 24 hours. */
+/** Shows the number of created, changed and deleted objects in each of the last 24 hours, without what was undone. */
 function PerHour() {
   const end = Math.ceil(now.value / HOUR);
   const inForce = inEffect(runList.value);
@@ -255,7 +255,7 @@ function PerHour() {
   );
 }
 
-/** Shows what today's runs changed, without what was undone: for each targeting, a line for each kind of change. */
+/** Shows what today's runs changed, without what was undone: a line for each targeting, and for each other run. */
 function ChangedToday() {
   const all = runsOfToday();
   const changed = inEffect(all).filter(({ status, did = NO_CHANGES }) => status === "running" || totalOf(did) > 0);
@@ -282,7 +282,7 @@ function ChangedToday() {
   );
 }
 
-/** Returns the key of the line in which a run is shown. Runs of the same targeting have the same line. */
+/** Returns the key of the line in which a run is shown. Runs of a targeting with a known name have the same line. */
 function lineOf({ runId, targeting: { _id, name } = {} }: RunRow): string {
   return name === undefined ? runId : (_id ?? name);
 }

@@ -11,7 +11,7 @@ const LONGEST = 300;
 const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
 /**
- * Replaces invisible characters, and those that change the direction of text, with escapes, so that no text can mislead
+ * Replaces invisible characters, and those that change the direction of text, with escapes, so that they cannot mislead
  * a person.
  */
 export function visible(text: string): string {
@@ -39,8 +39,9 @@ export function Text(text: {
 }
 
 /**
- * Keeps the rows of a list in place while the pointer is on the list; new rows are then added at the end. `late`: the
- * number of new rows. The list must have the attributes in `holds`.
+ * Keeps the order of rows while the pointer is on their list; new rows are then added at the end. `late`: how many more
+ * rows there are than when the pointer entered. Before rows move, calls `noteRows`. The list needs the attributes
+ * `holds`.
  */
 export function useSteady<Row>(rows: readonly Row[], keyOf: (row: Row) => string | number) {
   /** The number of rows when the pointer entered the list; undefined while the pointer is outside. */
@@ -69,7 +70,7 @@ export function Table(table: {
   readonly heads: readonly string[];
   readonly children: ComponentChildren;
   readonly className?: string;
-  /** Attributes that keep the rows in place while the pointer is on the table. */
+  /** Attributes that keep the order of the rows while the pointer is on the table. */
   readonly holds?: ReturnType<typeof useSteady>["holds"];
 }) {
   const { caption, isTitled, heads, children, className, holds } = table;
@@ -120,7 +121,7 @@ export function Sentences({ title, of }: { readonly title?: string; readonly of:
   );
 }
 
-/** Shows buttons for the rows before and after the shown ones. */
+/** Shows a text and, if there are more rows, buttons for those before and after the shown ones. */
 export function Pager(pager: {
   readonly previous?: (() => void) | undefined;
   readonly next?: (() => void) | undefined;
@@ -166,9 +167,9 @@ export function Steps(steps: {
   );
 }
 
-// Components that several views use. Their CSS classes are in parts.css.
+// Components that several views use. Most of their CSS is in parts.css.
 
-/** Colours by meaning. Green: done. Red: failed (`bad`) or dropped. Amber: waiting or unknown. */
+/** Colours by meaning. Green: done. Red: failed (`bad`) or dropped. Amber: unfinished or unknown. Grey: all else. */
 export type Tone = "good" | "warn" | "bad" | "dropped" | "idle";
 
 /** Shows a word on a coloured background. */
@@ -229,7 +230,7 @@ export interface Column {
   readonly shares: readonly Share[];
 }
 
-/** Shows a chart with a column of stacked segments for each period. The highest column has the full height. */
+/** Shows a chart with a column of stacked segments for each period. The highest column has 94 % of the height. */
 export function Columns({ columns, label }: { readonly columns: readonly Column[]; readonly label: string }) {
   const sum = ({ shares }: Column): number => shares.reduce((all, { count }) => all + count, 0);
   const highest = Math.max(1, ...columns.map(sum));
@@ -264,7 +265,7 @@ export function Figure(figure: {
   );
 }
 
-/** Shows the content of an empty view: what it will show, and the next step. */
+/** Shows a title and a text in a view without content: what is missing, why, or the next step. */
 export function Empty({ title, children }: { readonly title: string; readonly children: ComponentChildren }) {
   return (
     <div class="empty">
@@ -274,7 +275,7 @@ export function Empty({ title, children }: { readonly title: string; readonly ch
   );
 }
 
-/** Asks the person to confirm an action. */
+/** Asks the person to confirm an action. When it closes, focuses the chosen run of the queue, if there is one. */
 export function Ask(question: {
   readonly act: string;
   readonly tone: "danger" | "primary";
@@ -318,7 +319,7 @@ export function Ask(question: {
   );
 }
 
-/** The current time. Components with relative times are rendered again when it changes. */
+/** The time, read every 5 seconds. Components with relative times are rendered again when it changes. */
 export const now = signal(Date.now());
 const TICK_MS = 5000;
 setInterval(() => set(now, Date.now()), TICK_MS);
@@ -333,7 +334,7 @@ function Time({ at, words }: { readonly at: number; readonly words: string }) {
   );
 }
 
-/** Shows a relative time: `2 min ago`, `in 23 h`. */
+/** Shows a relative time: `2 min ago`, `in 23 h`. If it is more than 24 hours away, shows its date. */
 export function Ago({ at }: { readonly at: number }) {
   return <Time at={at} words={agoWords(at, now.value)} />;
 }
@@ -352,7 +353,10 @@ export function Copy({ of, name = "copy" }: { readonly of: string; readonly name
   );
 }
 
-/** Copies a text to the clipboard. Without HTTPS, scripts have no clipboard, so it is copied from a temporary field. */
+/**
+ * Copies a text to the clipboard and shows the result. Scripts have a clipboard only with HTTPS or on this computer.
+ * Elsewhere, the text is copied from a temporary field.
+ */
 export async function copyText(text: string): Promise<void> {
   try {
     if (navigator.clipboard === undefined) copyFromField(text);
@@ -373,7 +377,7 @@ function copyFromField(text: string): void {
   field.remove();
 }
 
-/** Shows a choice between kinds of entries, each with its count. */
+/** Shows a choice between kinds of entries, each with its count if that is known. */
 export function Filters<Name extends string>(filters: {
   readonly label: string;
   readonly of: readonly { readonly name: Name; readonly title: string; readonly count?: number | undefined }[];

@@ -16,7 +16,7 @@ const CLOCKS = {
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
-/** Returns a time relative to another one: `2 min ago`, `in 3 h`. */
+/** Returns a time relative to another one: `2 min ago`, `in 3 h`. More than 24 hours away, it is a date. */
 export function agoWords(at: number, from: number): string {
   const ms = from - at;
   const size = Math.abs(ms);
@@ -71,7 +71,7 @@ export function counted(count: number, one: string, many = `${one}s`): string {
   return `${number(count)} ${count === 1 ? one : many}`;
 }
 
-/** Describes the size of a targeting. The service does not count options and groups separately. */
+/** Describes a number of options and groups together. The service does not count those of a targeting separately. */
 export function wholeWords(count: number): string {
   return counted(count, "option or group", "options and groups");
 }
@@ -83,7 +83,7 @@ export function percent(count: number, whole: number): string {
   return `${share < 100 ? Math.min(99, Math.round(share)) : 100} %`;
 }
 
-/** Compares two texts word by word. Returns `text` in parts: the common beginning, what differs, and the common end. */
+/** Compares two texts word by word. Returns `text` in parts: the common beginning, the middle, and the common end. */
 export function diffWords(text: string, other: string) {
   const [words, others] = [text.split(/(?<= )/), other.split(/(?<= )/)];
   let first = 0;

@@ -1,7 +1,7 @@
 // Handles presses on rows of lists that change. If rows move just before a press, the press opens the row that the
 // person saw at that place before.
 
-/** The rows of lists: links, and the buttons that open or dismiss something. Not the buttons that decide on a run. */
+/** What counts as a row: every link, and the buttons of lists of problems. Not the buttons that decide on a run. */
 const ROWS = "a, .problem, .items button";
 /** If a press begins within this many milliseconds after rows have moved, the person aimed at their old places. */
 const UNSEEN_MS = 100;

@@ -12,11 +12,11 @@ import { Fix, RESULTS, SandboxTag, WordsOf } from "./words.tsx";
 
 // The problems of runs and of events that need the person's attention.
 
-/** For how long problems are shown, in milliseconds. */
+/** For how long problems of runs are shown, in milliseconds. */
 const DAY = 24 * 3_600_000;
 /** How many problems of runs, and how many of events, are shown before the person presses "Show more". */
 const MAX_PROBLEMS = 4;
-/** How many causes are shown for the run with the most failures (`MAX_CAUSES`), and for each other run. */
+/** How many causes are shown at most for the first run with failed items (`MAX_CAUSES`), and for each other run. */
 const MAX_CAUSES = 6;
 const OTHER_CAUSES = 2;
 const DISMISSED = "dismissed";
@@ -29,7 +29,7 @@ function dismiss(ids: readonly string[]): void {
   sessionStorage.setItem(DISMISSED, JSON.stringify(dismissed.value));
 }
 
-/** A problem of one run, or the reason why events of one name do not count. */
+/** What is wrong with one run, or a group of causes for which events do not count. */
 interface OpenProblem {
   readonly key: string;
   /** How many items or events have the problem. */
@@ -38,12 +38,12 @@ interface OpenProblem {
   readonly causes?: Causes;
 }
 
-/** Why events of one name do not count. */
+/** Why events do not count: all causes of one event name, or a single cause of several names or none. */
 type Causes = EventFigures["problems"];
 
 /**
- * Returns the problems of the last 24 hours that the person has not dismissed: those of runs, then those of events. In
- * both, the problems with the most items or events come first.
+ * Returns the problems that the person has not dismissed: those of runs that changed in the last 24 hours, then those
+ * of all events. In both, the problems with the most items or events come first.
  */
 function openProblems(): readonly OpenProblem[] {
   const from = now.value - DAY;
@@ -62,8 +62,8 @@ function openProblems(): readonly OpenProblem[] {
 const showsAll = signal(false);
 
 /**
- * Shows the problems of the last 24 hours. At first, only the largest problems of runs and the largest of events are
- * shown, so that neither kind hides the other.
+ * Shows the problems of runs in the last 24 hours and those of events. At first, only the largest of each are shown, so
+ * that neither kind hides the other.
  */
 export function Attention() {
   const problems = openProblems();

@@ -11,7 +11,7 @@ import {
 } from "../wire.ts";
 import { go, outcome, runs } from "./state.ts";
 
-/** The result of a request: the data, or an error message with the HTTP status. Status 0: the server did not answer. */
+/** The result of a request: the data, or an error message with the HTTP status. Status 0: no answer, or not JSON. */
 export type Answered<Data> = { readonly data: Data } | { readonly message: string; readonly status: number };
 
 /** Reads data from this server. Its type is not checked, because the page and the server are of the same version. */
@@ -19,7 +19,7 @@ export async function read<Data>(path: string): Promise<Answered<Data>> {
   return answered(() => withSession(path));
 }
 
-/** The pause after typing before a search starts, in milliseconds. */
+/** The pause before a list is read again, in milliseconds, so that typing in its search causes few reads. */
 export const SEARCH_AFTER_MS = 250;
 const AGAIN_MS = 3000;
 
@@ -32,9 +32,9 @@ interface Reading {
 }
 
 /**
- * Reads data for a component, and again when `path` or `version` changes. Without `path`, reads nothing. Tries again if
- * the server fails or does not answer. A late answer never replaces a newer one. The returned signal is undefined until
- * the first answer.
+ * Reads data for a component, and again when `path` or `version` changes. Without `path`, reads nothing. Shows an error
+ * as the outcome, and tries again if the server fails or does not answer. A late answer never replaces a newer one. The
+ * returned signal has the last data, even of an earlier `path`. It is undefined until there is any.
  */
 export function useRead<Data>(path: string | undefined, reading: Reading = {}): Signal<Data | undefined> {
   const { version, afterMs = 0, missing } = reading;
@@ -83,7 +83,7 @@ export async function send<Data>(path: string, body: unknown = {}): Promise<Answ
   return answered(() => withSession(path, { method: "POST", headers, body: JSON.stringify(body) }));
 }
 
-/** Sends a request with the session's token. If the session has expired, renews it and sends the request again. */
+/** Sends a request with the session's token. If the server wants it renewed, renews it and sends the request again. */
 export async function withSession(path: string, init: RequestInit = {}): Promise<Response> {
   const sent = () => {
     const headers = new Headers(init.headers);

@@ -22,7 +22,7 @@ import {
 } from "./run-words.tsx";
 import { isConnected, runs, set, timeOf } from "./state.ts";
 
-/** Shows one run: its result, its history, its changes, its failures, and its files. */
+/** Shows one run: its result, history, changes, failures and files. If it waits for approval, shows the decision. */
 export function OneRun({ id }: { readonly id: string }) {
   // A new run may not be in the list yet, so the server decides whether it exists.
   const { detail, isAbsent } = useDetail(id);
@@ -37,7 +37,7 @@ export function OneRun({ id }: { readonly id: string }) {
   }
   const none: RunDetail = { run, story: [], failures: [], downloads: [] };
   const known = detail ?? none;
-  // If the details are older than the row in the list, the row's fields replace theirs. Only the row has `undoneBy`.
+  // If the details and the row in the list are of different times, the row's fields count. Only it has `undoneBy`.
   const isFresh = known.run.updatedAt === run.updatedAt && known.run.status === run.status;
   const shown = { ...known.run, ...(isFresh ? { undoneBy: run.undoneBy } : { standsStill: undefined, ...run }) };
   if (run.waiting !== undefined && run.status === "needs_confirmation") return <Decision run={run} now={run} />;
@@ -64,7 +64,7 @@ function Body({ detail: known }: { readonly detail: RunDetail }) {
     tabOf("requests", "Requests", sent, hasChanges && sent > 0),
     tabOf("files", "Files", downloads.length),
   ].filter(({ isShown }) => isShown);
-  // The failures are shown first, because the person must still handle them.
+  // The tab of the failures is open at first, because the person must still handle them.
   const left = hasFailures ? "failed" : unknown > 0 ? "unknown" : undefined;
   const first = (run.status === "running" ? undefined : left) ?? tabs[0]?.name;
   const chosen = tabs.find(({ name }) => name === tab.value)?.name ?? first;
@@ -156,7 +156,7 @@ function Head({ run }: { readonly run: RunRow }) {
   );
 }
 
-/** Shows who requested a run, when, how long it took, and how many requests it sent. */
+/** Shows who requested a run, when it began, how long it took, and how many requests it sent. */
 function Origin({ run }: { readonly run: RunRow }) {
   const { requests, updatedAt, endedAt = updatedAt, status } = run;
   const isOver = status !== "running" && status !== "planned" && status !== "needs_confirmation";
@@ -174,7 +174,7 @@ function Origin({ run }: { readonly run: RunRow }) {
   );
 }
 
-/** Returns the number of requests, with retries and waits if there were any. */
+/** Returns the number of requests and of retries and, from one second on, how long the run waited. */
 function requestWords({ sent, resent, waitedMs }: NonNullable<RunRow["requests"]>): string {
   const parts = [
     counted(sent, "request"),
@@ -219,8 +219,8 @@ function Story({ of, run }: { readonly of: readonly StoryStep[]; readonly run: R
 
 /**
  * Shows the result of a run in one line: counts, a bar, and until when it can be undone, or the remaining time of a
- * running run. Shows nothing for a run that changed nothing and succeeded or was cancelled, because its history says
- * so.
+ * running run. Shows nothing for a planned run, and for one that made no changes and succeeded or was cancelled,
+ * because its history says so.
  */
 function Result({ detail: { run, undo, undone } }: { readonly detail: RunDetail }) {
   const { did = NO_CHANGES, isUndo, counts, status, undoUntil } = run;

@@ -25,7 +25,7 @@ export const OUTCOMES = {
   unknown: "Unknown",
 } as const;
 
-/** The maximum number of reasons that are shown before the list of all objects. */
+/** The number of reasons that are shown before the person presses "Show … more reasons". */
 const MAX_REASONS = 6;
 
 /** Returns how many objects did not succeed, as the heading of their reasons: `57 rows failed, 3 not applied`. */
@@ -103,7 +103,7 @@ export function FirstReason({ run }: { readonly run: RunRow }) {
   );
 }
 
-/** Shows a cause and its positions in one line. When opened, it shows the first wrong values and the whole message. */
+/** Shows a cause, its positions and the remedy. When opened, also the first names or wrong values and the message. */
 function Reason(shown: CauseProps) {
   const { count, message, remedy, examples, areAll, cause } = shown.of;
   return (
@@ -141,7 +141,7 @@ interface CauseProps {
   readonly noun: string;
 }
 
-/** Shows how many objects failed, the cause, and their positions in one line. A long list of positions is cut. */
+/** Shows how many objects did not succeed, the cause, and their positions. A long list of positions is cut. */
 export function Cause({ of, noun }: CauseProps) {
   const { outcome, count, message, cause = message, places } = of;
   return (

@@ -10,7 +10,7 @@ import { outcome, set } from "./state.ts";
 
 /**
  * The pause between two reads of the run (`EVERY_MS`), in milliseconds. If the run waits for approval, the server
- * answers a read when the decision was made, here or elsewhere, but at the latest after `WAIT_MS`.
+ * answers a read when it was decided, here or elsewhere, and has ended, but at the latest after `WAIT_MS`.
  */
 const EVERY_MS = 1000;
 const WAIT_MS = 20_000;
@@ -68,10 +68,13 @@ interface Held {
   readonly "targeting-mcp/decision"?: { readonly runId: string; readonly secret: string };
 }
 
-/** The number of the newest loop in `follow`. An older loop ends after its current read. */
+/** The number of the newest loop in `follow`. An older loop ends after its current pause or read. */
 let lastLook = 0;
 
-/** Reads the run repeatedly while it is running or waits for approval. A new call ends the loop of an earlier one. */
+/**
+ * Reads the run repeatedly while it is running or waits for approval. A new call ends the loop of an earlier one. At
+ * the end, the status of the run replaces the shown message, if there is one.
+ */
 async function follow(): Promise<void> {
   const look = ++lastLook;
   for (let run = detail.value?.run; run !== undefined && !isOver; run = detail.value?.run) {

@@ -33,7 +33,7 @@ export function toneOf({ status, counts }: RunRow): Tone {
   return status === "partial" && counts.failed > 0 ? "bad" : STATUSES[status][1];
 }
 
-/** Returns the name of the object that a run waiting for approval affects; undefined if it affects several. */
+/** Returns the name of the only object that a waiting run affects. Undefined if it affects several or does not wait. */
 function onlyNameOf({ waiting }: RunRow): string | undefined {
   if (waiting !== undefined && totalOf(waiting.counts) > 1) return undefined;
   const [part, ...others] = waiting?.parts.filter(({ kind }) => kind !== undefined && kind !== "inside") ?? [];
@@ -103,7 +103,7 @@ export function NothingYet() {
   );
 }
 
-/** Shows who requested a run: the authenticated caller or, on this computer, the client's name in quotation marks. */
+/** Shows who requested a run: the person on the page, the caller or, on this computer, the client's name in quotes. */
 export function ShortRequester({ run: { caller = "", client, requestedBy } }: { readonly run: RunRow }) {
   if (requestedBy !== undefined) return <Text of={requestedBy} most={80} />;
   if (client === undefined || !isLocal(caller)) return <Text of={callerWords(caller)} most={80} />;
@@ -114,7 +114,7 @@ export function ShortRequester({ run: { caller = "", client, requestedBy } }: { 
   );
 }
 
-/** Shows who requested a run: the authenticated caller and, in quotation marks, the client's own name for itself. */
+/** Shows who requested a run: the person on the page, or the caller and, in quotes, the client's name for itself. */
 export function Requester({ run }: { readonly run: RunRow }) {
   const { caller = "", client, requestedBy } = run;
   if (requestedBy !== undefined) {
@@ -202,11 +202,11 @@ export function Kinds(kinds: {
   );
 }
 
-/** Returns the items of a run by outcome, as segments of a bar. */
+/** Returns the items of a run by outcome, as segments of a bar. Omits those that are not applied. */
 export function sharesOf({ counts, did, isUndo }: RunRow): readonly Share[] {
   const { succeeded, alreadyDone, skipped = 0, failed, unknown } = counts;
-  // The bar shows the successful items by kind of change. If there are more changes than items, the counts would not
-  // fit, and the items are shown as done.
+  // The bar shows the successful items by kind of change. If there are more changes than such items, the counts would
+  // not fit, and the items are shown as done.
   const split = did === undefined || totalOf(did) > succeeded ? NO_CHANGES : did;
   return [
     ...changeShares(split, isUndo ? split.created : 0),

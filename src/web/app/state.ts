@@ -23,10 +23,10 @@ export function narrows<Value>(filter: { value: Value }, from: { value: number }
 }
 
 export const link = signal<Link>({ is: "waiting" });
-/** Whether the server answers. If not, nobody can decide. A view in a host always counts as connected. */
+/** False if the connection is lost: nobody can decide then. True before the first one, so always for a host's view. */
 export const isConnected = computed(() => link.value.is !== "lost" && link.value.is !== "ended");
 export const hasEnded = computed(() => link.value.is === "ended");
-/** Whether the sandbox can be changed: the server is connected, and the sandbox answers it. */
+/** False if the connection is lost or the sandbox does not answer the server: the sandbox cannot be changed then. */
 export const isSandboxThere = computed(() => isConnected.value && !sandbox.value?.isLost);
 export const hello = signal<Hello | undefined>(undefined);
 /** The notice about the session, for example that its link was used a second time. Empty if there is none. */
@@ -36,7 +36,7 @@ export const outcome = signal("");
 export const runs = signal<ReadonlyMap<string, RunRow>>(new Map());
 export const runList = computed(() => [...runs.value.values()].toSorted((one, other) => timeOf(other) - timeOf(one)));
 
-/** Returns when a run began to change something: when it was approved or, without approval, when it was requested. */
+/** Returns when a run began: when it was approved or, if that did not happen or is unknown, when it was requested. */
 export function timeOf({ startedAt, beganAt = startedAt }: RunRow): number {
   return beganAt;
 }
@@ -46,10 +46,10 @@ export const waitingRuns = computed(() =>
   runList.value.filter(({ status, waiting }) => status === "needs_confirmation" && waiting !== undefined),
 );
 
-/** The runs that wait for the person's decision, as all views count them. They can still be approved. */
+/** The waiting runs that can still be approved, here or elsewhere. Titles and the navigation count only these. */
 export const openRuns = computed(() => waitingRuns.value.filter((run) => !isBlocked(run)));
 
-/** Returns whether a waiting run can no longer be approved, because something has changed or its server has ended. */
+/** Returns whether a waiting run cannot be approved: something has changed, or this page cannot have it executed. */
 export function isBlocked({ waiting }: RunRow): boolean {
   return waiting?.stale !== undefined || waiting?.ended === true;
 }
@@ -61,7 +61,7 @@ export const arrived = computed(() => {
   const { recorded, ignored, rejected } = verdicts.value;
   return recorded + ignored + rejected;
 });
-/** The statistics of events. `clockAhead` is how many milliseconds the server's clock is ahead of the browser's. */
+/** The statistics of events. `clockAhead`: how many milliseconds the sandbox's clock is ahead of the browser's. */
 export const metrics = signal<EventFigures>({
   histogram: { now: Date.now(), everyMs: 10_000, bars: [] },
   problems: [],
@@ -70,14 +70,14 @@ export const metrics = signal<EventFigures>({
   unknownNames: [],
 });
 export const clockAhead = signal(0);
-/** Increases when the sandbox removes or renumbers its events, so that the details of an event are read again. */
+/** Increases when the page gets all events again, for example after a reset. Then the shown event is read again. */
 export const eventsAge = signal(0);
-/** The sandbox whose events, targetings and faults are shown; undefined until it has answered. */
+/** The sandbox whose events, targetings and faults are shown; undefined until the first message about it. */
 export const sandbox = signal<SandboxMessage | undefined>(undefined);
 export const targetings = signal<TargetingsMessage>({ kind: "targetings", targetings: [], version: 0, now: 0 });
 export const faults = signal<FaultsMessage>({ kind: "faults", faults: [], operations: [], kinds: [], presets: [] });
 
-/** The maximum number of rows in a list. The list of events is shorter, as it changes up to four times a second. */
+/** The maximum number of rows in the list of runs (`MAX_ROWS`), and of events, which change up to 4 times a second. */
 export const MAX_ROWS = 500;
 export const MAX_EVENTS = 100;
 
@@ -100,7 +100,7 @@ addEventListener("hashchange", () => {
   carried = "";
 });
 
-/** Returns the part of the address on which the scroll position depends: not the chosen event or approval. */
+/** Returns the part of the address on which the scroll position depends: not which event or approval is chosen. */
 function placeOf(address: string): string {
   return address.replace(/(?<=^#\/events).*|(?<=^#\/approvals\/).*/, "");
 }
@@ -115,7 +115,7 @@ export function go(address: string, said: string): void {
   location.hash = address;
 }
 
-/** The view and the ID in the address, e.g. `#/runs/{runId}`. Without a view in it, the first view of the server. */
+/** The view and the ID in the address, e.g. `#/runs/{runId}`. If the server has no such view, its first view. */
 export const route = computed(() => {
   const [, name, id] = hash.value.split("/");
   const views = hello.value?.views ?? [];
@@ -123,7 +123,7 @@ export const route = computed(() => {
   return { view, id: id || undefined };
 });
 
-/** The minimum milliseconds between two announcements to screen readers. Counts may change many times a second. */
+/** The minimum milliseconds between two announcements of changed counts. The counts of a new view come at once. */
 const EVERY_MS = 2000;
 
 const counts = computed(() => {
@@ -148,7 +148,7 @@ const counts = computed(() => {
   }
 });
 
-/** The counts of the shown view, for screen readers. */
+/** The counts of the shown view, or of the events that match a filter, for screen readers. */
 export const announced = signal("");
 
 let isDue = false;

@@ -20,7 +20,7 @@ interface Chosen {
 const chosen = signal<Chosen | undefined>(undefined);
 const search = signal("");
 
-/** Shows the tree of the sandbox with sizes, a search, and a pane with the Context IDs of the chosen object. */
+/** Shows the tree of the sandbox with sizes, a search, and a pane about the chosen object. */
 export function Targetings() {
   const all = targetings.value.targetings;
   const sum = (of: "options" | "groups" | "contexts"): number => all.reduce((total, one) => total + one[of], 0);
@@ -63,7 +63,7 @@ function sizeWords(all: number, groups: number): string {
   return (groups === 0 ? "" : `${counted(groups, "group")} and `) + counted(all - groups, "option");
 }
 
-/** Shows all targetings. One of them can be open. */
+/** Shows all targetings, in pages. One of them can be open. */
 function Tree() {
   const open = useSignal<string | undefined>(undefined);
   const from = useSignal(0);
@@ -148,7 +148,7 @@ function isChosen({ targeting, option }: Chosen): boolean {
 
 type Times = Pick<TargetingRow, "createdAt" | "changedAt">;
 
-/** Marks a recently changed object. One that was created today is marked as created, even if it was changed later. */
+/** Marks a recently changed object. One created today is marked as created: an option only if never changed since. */
 function Changed({ at: { createdAt = 0, changedAt = 0 } }: { readonly at: Times }) {
   const here = (at: number): number => Math.min(at - clockAhead.value, now.value);
   if (now.value - here(changedAt) > MARKED_MS) return null;
@@ -224,7 +224,7 @@ function useData<Data>(path: string, query: Record<string, string>, afterMs = 0)
   return useRead<Data>(`${path}?${new URLSearchParams({ ...query, version })}`, { afterMs }).value;
 }
 
-/** Shows the options and groups with a matching name or Context ID, from all targetings. */
+/** Shows the first options and groups with a matching name or Context ID, from all targetings. */
 function Found({ search }: { readonly search: string }) {
   const list = useData<OptionList>(PATHS.targetings, { search, limit: String(SEARCH_ROWS) }, SEARCH_AFTER_MS);
   if (list === undefined) return null;

@@ -20,7 +20,7 @@ export function WordsOf({ of }: { readonly of: Words }) {
   );
 }
 
-/** Shows how to fix the cause of a problem, in one line. */
+/** Shows how to fix the cause of a problem, on a new line. Shows nothing if no fix is known. */
 export function Fix({ of }: { readonly of: Words }) {
   return of.length === 0 ? null : (
     <span class="line small">
