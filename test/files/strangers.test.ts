@@ -762,7 +762,9 @@ describe("workbooks of other programs", () => {
 
   test("a heading that is repeated is refused with what to do for Context IDs and for tables side by side", async () => {
     const ids = read("a.csv", "Option,Context ID,Context ID\nOne,a,b\n");
-    await expect(ids).rejects.toMatchObject({ remedy: expect.stringContaining("into one cell, separated by |") });
+    await expect(ids).rejects.toMatchObject({
+      remedy: expect.stringContaining("under the heading Context IDs, separated by |"),
+    });
     const tables = read("a.csv", "Option,Context ID,,Option,Context ID\nOne,a,,Two,b\n");
     await expect(tables).rejects.toMatchObject({ remedy: expect.stringContaining("save each as a file of its own") });
   });
