@@ -24,7 +24,7 @@ import { StepMaker, sentFields } from "../rows/steps.ts";
 import { type ChangeDriver, type Consequences, type MadeStep, withInsideIds } from "./evidence.ts";
 
 import { existingIds, type InDoubtNameConflict, mayWorkLater, reconcileCreates } from "./reconcile.ts";
-import { takeBack } from "./take-back.ts";
+import { isPartOfReversal, takeBack } from "./take-back.ts";
 
 export interface Answered {
   readonly step: Step;
@@ -134,7 +134,8 @@ interface Means {
 async function afterRefusal(driver: ChangeDriver, step: Step, reason: Reason, means: Means): Promise<Consequences> {
   const { maker } = means;
   const { state } = driver;
-  if (GONE.has(reason.code) && ((isDeletion(step) && state.isSuspect(step.id)) || step.undoes !== undefined)) {
+  const isReversal = step.undoes !== undefined || isPartOfReversal(step);
+  if (GONE.has(reason.code) && ((isDeletion(step) && state.isSuspect(step.id)) || isReversal)) {
     return { changes: [{ step: step.id, to: "alreadyDone" }] };
   }
   if (isCreate(step) && NAME_TAKEN.has(reason.code) && driver.onExisting === "fail") {

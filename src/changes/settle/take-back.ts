@@ -13,6 +13,7 @@ import type { ChangeDriver, Consequences } from "./evidence.ts";
  */
 export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker: StepMaker): Consequences | undefined {
   const [object] = step.objects;
+  if (isPartOfReversal(step)) return partly(step, reason);
   if (object === undefined || step.prepares) return undefined;
   const done = driver.state.doneSteps(object).filter((earlier) => earlier.undoes === undefined);
   if (step.undoes !== undefined) return afterFailedReversal(driver, step, step.undoes);
@@ -46,6 +47,12 @@ export function takeBack(driver: ChangeDriver, step: Step, reason: Reason, maker
     steps.push(maker.updateOption({ id }, { contexts: inverse }, { objects, after, ...kind }));
   }
   return { changes, steps };
+}
+
+/** Returns whether a step reverses a part of a failed change, but not the last one, which has `undoes`. */
+export function isPartOfReversal({ prepares, formerName }: Step): boolean {
+  // A step that sets a temporary name has `prepares` as well.
+  return prepares === true && formerName === undefined;
 }
 
 /** Restores the old name after the second step of a name swap was refused. The object's other changes stay. */
