@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
-import { CLIENTS, textOf } from "../support/clients.ts";
+import { CLIENTS, type Said, textOf } from "../support/clients.ts";
 import { COMMAND } from "../support/server-process.ts";
 import { startSession, warmSessions } from "../support/writing.ts";
 
@@ -30,6 +30,7 @@ async function service(env: Record<string, string> = {}) {
   await session.writesSent();
   return { ...session, targetingId, group, one, two };
 }
+const UNKNOWN = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
 type Service = Awaited<ReturnType<typeof service>>;
 
 async function namesIn({ client, targetingId }: Service): Promise<readonly string[]> {
@@ -220,6 +221,55 @@ describe("a stored dry run", () => {
     const done = await of.write("delete_options", { confirmation: asked.confirmation?.token });
     expect(done).toMatchObject({ status: "succeeded", runId });
     expect(await namesIn(of)).not.toContain("One");
+  });
+
+  test.each([
+    ["delete_options", ({ group, one }: Service) => ({ ids: [one, group, UNKNOWN] })],
+    [
+      "update_contexts",
+      ({ one }: Service) => ({
+        items: [
+          { _id: one, set: [] },
+          { _id: UNKNOWN, add: ["z"] },
+        ],
+      }),
+    ],
+  ] as const)("that waits for approval (%s) can be applied and checked again", async (tool, argsOf) => {
+    const of = await service({ TARGETING_MCP_CONFIRM: "ask", TARGETING_MCP_PAGE: "off" });
+    const { runId } = await of.write(tool, { ...argsOf(of), dryRun: true });
+    const first = await of.write("apply_plan", { runId });
+    expect(first).toMatchObject({ status: "needs_confirmation", runId });
+    const checked = await of.write("apply_plan", { runId, dryRun: true });
+    expect(checked.notes).toContain("the effect is still as it was shown");
+    const second = await of.write("apply_plan", { runId });
+    expect(second).toMatchObject({ status: "needs_confirmation", runId });
+    expect(await of.writesSent()).toEqual([]);
+    expect(await of.write(tool, { confirmation: first.confirmation?.token })).toMatchObject({ status: "partial" });
+  });
+
+  test("that waits for approval is not withdrawn by a check, which says what has changed", async () => {
+    const of = await service({ TARGETING_MCP_CONFIRM: "ask", TARGETING_MCP_PAGE: "off" });
+    const { runId } = await of.write("delete_options", { ids: [of.group, UNKNOWN], dryRun: true });
+    await of.write("apply_plan", { runId });
+    await of.sandbox.options(of.targetingId, [{ name: "Tennis", parent: of.group }]);
+    const checked = await of.write("apply_plan", { runId, dryRun: true });
+    expect(checked.notes.join()).toMatch(/has changed since it was shown, so nothing was sent: (?!.*more item)/);
+    expect(checked.notes.join()).not.toContain("holds the new plan");
+    expect(await of.write("get_run", { runId })).toMatchObject({ status: "needs_confirmation" });
+  });
+
+  test("that waits for an answer in a form can be applied again", async () => {
+    const stateDir = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
+    const env = { TARGETING_MCP_PAGE: "off", TARGETING_MCP_STATE_DIR: stateDir, TARGETING_MCP_WAIT_MS: "2000" };
+    let answer: Promise<Said> = new Promise(() => undefined);
+    const { sandbox, write, client } = await startSession({ env, answer: () => answer });
+    const targetingId = await sandbox.targeting("News");
+    const [one = ""] = await sandbox.options(targetingId, [{ name: "One", contexts: ["a"] }]);
+    await client.callTool("delete_options", { ids: [one], dryRun: true });
+    const { runId } = await write("delete_options", { ids: [one], dryRun: true });
+    expect(await write("apply_plan", { runId })).toMatchObject({ status: "needs_confirmation" });
+    answer = Promise.resolve({ action: "accept", content: { confirm: true } });
+    expect(await write("apply_plan", { runId })).toMatchObject({ status: "succeeded" });
   });
 
   test("of a file applies the file as it was read", async () => {

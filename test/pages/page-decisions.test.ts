@@ -165,6 +165,29 @@ describe("a decision on the page over stdio", () => {
     expect((await person.press(runId, "approve")).status).toBe(409);
   });
 
+  test("a dry run waits there as long as its effect is the same, also if it is applied again", async () => {
+    const session = await begun(BRIEF);
+    const { client, sandbox, targetingId } = session;
+    const dry = await client.callTool("delete_targeting", { ids: [targetingId], dryRun: true });
+    const { runId } = z.looseObject({ runId: z.string() }).parse(dry.structuredContent);
+    const apply = async () => checkedReport(await client.callTool("apply_plan", { runId }));
+    const first = apply();
+    const person = await personAt(await session.browser.address());
+    await person.waiting();
+    expect(await first).toMatchObject({ status: "needs_confirmation" });
+    expect(await apply()).toMatchObject({ status: "needs_confirmation" });
+    expect((await person.waiting()).actions).toEqual(["approve", "decline"]);
+    await sandbox.options(targetingId, [{ name: "New", contexts: ["n"] }]);
+    expect((await apply()).notes.join()).toContain("has changed since it was shown");
+    const refused = await person.press(runId, "approve");
+    expect(refused.status).toBe(409);
+    expect(await refused.text()).toContain("different from what the page showed");
+    expect(await apply()).toMatchObject({ status: "needs_confirmation" });
+    expect((await person.waiting()).actions).toEqual(["approve", "decline"]);
+    expect((await person.press(runId, "approve")).status).toBe(200);
+    await expect.poll(() => person.runs().find((run) => run.runId === runId)?.status).toBe("succeeded");
+  });
+
   test("decline: nothing is sent, and the answer says who said no", async () => {
     const session = await begunBefore(LEGACY);
     const { person } = session;

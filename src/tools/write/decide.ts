@@ -137,16 +137,21 @@ export async function decide(
     // A person can also be asked through the client about a plan that is not stored as a waiting run. So a decision
     // through the client needs no waiting run.
     const isAsked = waiting !== undefined || channel === "client";
-    return isAsked ? declined(run, decided, services) : { is: "decided" };
+    return isAsked ? declined(run, decided, services) : notWaiting(runId, services);
   }
   const approved = { asked: ASKED[channel], decided };
   if (looked !== undefined) return decision.saw(looked.digest) ? begun(looked, approved, services) : { is: "changed" };
-  if (waiting === undefined || waits === undefined) return { is: "decided" };
+  if (waiting === undefined || waits === undefined) return notWaiting(runId, services);
   if (waits.stale !== undefined) return { is: "stale" };
   if (!decision.saw(waits.digest)) return { is: "changed" };
   if (!isApproval(waiting)) return approvedChange(waiting, approved, services);
   if (grant === undefined) return { is: "refused", why: "ELSEWHERE" };
   return begun({ run: waiting, digest: "", start: (by) => grant(waiting, by, services) }, approved, services);
+}
+
+/** Returns "changed" for a run that holds a new plan since a person was asked, and was neither started nor ended. */
+async function notWaiting(runId: string, { runs }: ToolServices): Promise<Outcome> {
+  return { is: (await runs.isUnstarted(runId)) === true ? "changed" : "decided" };
 }
 
 const ASKED = {
@@ -217,7 +222,8 @@ async function approvedChange(run: ChangeRun, approved: Approved, services: Tool
   const stale = effect === undefined ? staleText(gone ?? []) : changedEffect(state.facts.effect ?? "", effect);
   const differs = effect && differingObjects(waits.parts, effect.parts);
   const now = { ...waits, stale, ...(differs && differs.length > 0 && { differs }) };
-  plan.facts = { ...plan.facts, effect: state.facts.effect ?? "", waits: now };
+  const { shown } = state.facts;
+  plan.facts = { ...plan.facts, ...(shown && { shown }), effect: state.facts.effect ?? "", waits: now };
   return { is: (await changes.propose(header, plan)) ? "stale" : "decided" };
 }
 

@@ -69,7 +69,7 @@ export async function dryRunToApply(
   if ("stop" in shown) return { going: checkWhenPlanned(shown, { header, state }, context) };
   const { plan, notes } = shown;
   const isSame = state.facts.shown === planDigest(plan);
-  if (isSame && !isDry) return { plan: shown.withoutPredictions() };
+  if (isSame && !isDry) return { plan: asShown(shown.withoutPredictions(), state) };
   if (isSame)
     return {
       answer: answerOf(given, plan, { runId, notes: [...notes, "the effect is still as it was shown"] }, context),
@@ -78,10 +78,19 @@ export async function dryRunToApply(
     const unchecked = "it could not be checked whether this still does what was shown, so nothing was sent";
     return { answer: answerOf(given, plan, { runId, notes: [unchecked, ...notes] }, context) };
   }
-  const changed = changesSince(state, plan);
+  const note = `what this would do has changed since it was shown, so nothing was sent: ${changesSince(state, shown)}`;
+  // A check must not end a request for approval, so the run keeps its plan. If it is approved, it is checked again.
+  if (isDry && state.facts.waits !== undefined) {
+    return { answer: answerOf(given, plan, { runId, notes: [note] }, context) };
+  }
   await propose(runId, plan, context);
-  const note = `what this would do has changed since it was shown, so nothing was sent: ${changed}. The run holds the new plan`;
-  return { answer: answerOf(given, plan, { runId, notes: [note, ...notes] }, context) };
+  return { answer: answerOf(given, plan, { runId, notes: [`${note}. The run holds the new plan`] }, context) };
+}
+
+/** Keeps the digest of the plan that the caller saw, so that the run can be applied again while it waits for approval. */
+function asShown(plan: Plan, { facts: { shown } }: Pick<RunState, "facts">): Plan {
+  plan.note({ ...(shown !== undefined && { shown }) });
+  return plan;
 }
 
 /** Returns the planning, but it rejects with a FileError if the plan differs from the one that the caller saw. */
@@ -96,7 +105,7 @@ function checkWhenPlanned(
     plan.settlements.push(...(await changesOf(context).preflight(plan, header, context.stopping)));
     const isSame = facts.shown === planDigest(plan);
     plan.settlements.length = known;
-    if (isSame) return plan;
+    if (isSame) return asShown(plan, { facts });
     throw new FileError(
       "the effect of this dry run has changed since it was shown, so nothing was sent",
       "Make the call with dryRun again.",
@@ -229,8 +238,11 @@ function nameIn(side: KnownChange["from"]): string | undefined {
 }
 
 /** Describes how a plan differs from the one that the caller saw: which items fail, what is lost, or what is sent. */
-function changesSince(before: RunState, plan: Plan): string {
-  const now = new RunState(plan);
+function changesSince(before: RunState, { plan, withoutPredictions }: Shown): string {
+  const planned = [...plan.settlements];
+  // The plan of a run that waits for approval is stored without the predicted failures.
+  const now = new RunState(before.facts.waits === undefined ? plan : withoutPredictions());
+  plan.settlements.splice(0, Number.POSITIVE_INFINITY, ...planned);
   const items = Math.max(before.objects.length, now.objects.length);
   let failing = 0;
   let working = 0;
