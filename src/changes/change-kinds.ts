@@ -18,7 +18,7 @@ import { defined } from "../platform/by-key.ts";
 import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import type { Ending } from "../runs/kind.ts";
-import { type OwnCode, ownReason, type Standing } from "../runs/outcome.ts";
+import { type OwnCode, ownReason, type Reason, type Standing } from "../runs/outcome.ts";
 import type { RunHeader } from "../runs/store.ts";
 import { INPUTS, type Inputs, type OnExisting, type WriteCall, type WriteTool } from "./call.ts";
 import { RunState } from "./change-state.ts";
@@ -369,6 +369,16 @@ export function endingOf(thrown: unknown, code: OwnCode = "NOT_PLANNED"): Ending
 export function isWithdrawn({ stopped, facts, planned }: RunState): boolean {
   const isPlanAlone = stopped !== undefined && stopped.cause !== "interrupted" && facts.tool !== undefined && !planned;
   return isPlanAlone || UNCONFIRMED.has(stopped?.reason?.code ?? "");
+}
+
+/**
+ * Returns why a run that could not be planned cannot be resumed either, so that its call must be made again. Undefined
+ * for all other runs.
+ */
+export function notPlannedForGood({ stopped }: Pick<RunState, "stopped">): Reason | undefined {
+  const { code, detail } = stopped?.reason ?? {};
+  const isForGood = detail?.effect === "file" || detail?.isOver === true;
+  return code === "NOT_PLANNED" && isForGood ? stopped?.reason : undefined;
 }
 
 const UNCONFIRMED: ReadonlySet<string> = new Set(["WITHDRAWN", "NOT_DECIDED", "DECLINED"]);

@@ -31,6 +31,7 @@ import {
   madeBefore,
   mayBeClaimed,
   mayGoOn,
+  notPlannedForGood,
   objectEntries,
   settleDeletedBefore,
   unfinishedPlanState,
@@ -155,7 +156,8 @@ export function changeRunKind(world: ChangeWorld, others: OtherRuns): ChangeRunK
     finish: (run) => finishChange(run, world),
     isOpen: (_, state) => {
       const { unknown, notApplied, pending } = state.counts();
-      return !isWithdrawn(state) && !isUndone(state) && unknown + notApplied + pending > 0;
+      const isOver = isWithdrawn(state) || isUndone(state) || notPlannedForGood(state) !== undefined;
+      return !isOver && unknown + notApplied + pending > 0;
     },
     lateEntry: ({ late }, at) => (late.length > 0 ? { t: "late", steps: late, at } : undefined),
     isMeant: ({ status, open, counts }, isRecent) =>

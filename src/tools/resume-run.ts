@@ -9,9 +9,17 @@ import {
   undecidedNote,
   undecidedSteps,
 } from "../answers/approvals.ts";
+import { messageFor } from "../answers/failures.ts";
 import { confirmationStep, renderReport } from "../answers/run-report.ts";
 import { isApproval } from "../changes/approvals.ts";
-import { CONFIRMATION_MS, changeOf, countOpenRemovals, isUndone, isWithdrawn } from "../changes/change-kinds.ts";
+import {
+  CONFIRMATION_MS,
+  changeOf,
+  countOpenRemovals,
+  isUndone,
+  isWithdrawn,
+  notPlannedForGood,
+} from "../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import type { ChangeHeader } from "../changes/changes.ts";
 import type { EffectObject } from "../changes/rows/entries.ts";
@@ -157,6 +165,11 @@ export async function checkStarted(run: ChangeRun, context: ToolContext): Promis
       `this run ${how} before it was started; nothing was sent`,
       "To apply the change after all, make the call again.",
     );
+  }
+  const notPlanned = notPlannedForGood(run.state);
+  if (notPlanned !== undefined) {
+    const { message, remedy } = messageFor(notPlanned);
+    throw new ToolError(message, remedy);
   }
   checkApplied(run);
   if ((await context.runs.isUnstarted(run.header.runId)) === true) {

@@ -89,6 +89,13 @@ test("a file without the column that it needs ends its run with the reason, and 
   expect(structured).toMatchObject({ status: "failed", counts: { succeeded: 0 }, requests: { sent: 0 } });
   expect(text).toContain("the file has no column for name");
   expect(text).not.toContain("resume_run");
+  // The run would read the same file again, so resume_run says the same as this answer.
+  const refused = answerOf(resumeRun, { runId: String(structured.runId) }, context);
+  await expect(refused).rejects.toThrow("the file has no column for name");
+  await expect(refused).rejects.toMatchObject({ remedy: expect.stringContaining("Then make the call again.") });
+  expect(await context.runs.findOwn(String(structured.runId), "tester")).toMatchObject({
+    state: { resumed: undefined },
+  });
 });
 
 test("a dry run is planned, nothing of it is sent, and it is applied", async () => {
