@@ -33,15 +33,18 @@ const requestProblem = z.object({
 type Problem = z.infer<typeof requestProblem>;
 type Known = { readonly [Field in keyof Problem]?: Problem[Field] | undefined };
 
+const unexpected = z.object({ error: z.string() });
 const fileProblem = z.object({ effect: z.literal("file"), message: z.string(), remedy: z.string() });
 
-/** Returns why a run could not be planned. `detail`: the stored fields of an ApiError or a FileError. */
+/** Returns why a run could not be planned. `detail`: the stored fields of an ApiError or a FileError, or `error`. */
 export function planningFailure(detail: Readonly<Record<string, unknown>>): Failure {
   const file = fileProblem.safeParse(detail).data;
   if (file !== undefined) return { message: plain(file.message), remedy: plain(file.remedy) };
   const stored = requestProblem.safeParse(detail).data;
   if (stored !== undefined) return problemWords(stored);
-  return { message: "the reason is not known", remedy: "Look for the reason in the log of the server (stderr)." };
+  const { error } = unexpected.safeParse(detail).data ?? {};
+  const message = error === undefined ? "the reason is not known" : `an unexpected error, ${quoteUntrusted(error)}`;
+  return { message, remedy: "Look for the reason in the log of the server (stderr)." };
 }
 
 export function requestFailure(error: ApiError): Failure {

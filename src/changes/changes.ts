@@ -400,11 +400,10 @@ export class Changes {
 
   /** Ends a run whose planning failed. With `isOver`, it cannot be resumed. Otherwise the error decides how it ends. */
   async #giveUp({ runId }: ChangeHeader, thrown: unknown, isOver: boolean): Promise<ChangeRun | undefined> {
-    const error = messageOf(thrown);
-    const reason = ownReason("STOPPED_BY_ERROR", { error });
+    const reason = ownReason("NOT_PLANNED", { error: messageOf(thrown) });
     const ending = endingOf(thrown) ?? ({ cause: "interrupted", reason } as const);
     const detail = { ...ending.reason?.detail, isOver };
-    const over = { cause: "ended", reason: { code: "NOT_PLANNED", ...ending.reason, detail } } as const;
+    const over = { cause: "ended", reason: ownReason("NOT_PLANNED", detail) } as const;
     await undefinedIfUnreadable(this.runs.withdraw(runId, isOver ? over : ending));
     return undefinedIfUnreadable(this.runs.lookAt(runId));
   }

@@ -24,7 +24,11 @@ async function planned(count: number) {
     service.changes.prepare(header, { plan: plan(), stop: () => {} }, async (made, start) =>
       mayStart ? start(made) : undefined,
     );
-  return { ...service, header, prepare, open: () => gate.open() };
+  const prepareFailing = (thrown: Error) => {
+    const planning = { plan: Promise.reject<Plan>(thrown), stop: () => {} };
+    return service.changes.prepare(header, planning, async () => undefined, { isForKeeping: true });
+  };
+  return { ...service, header, prepare, prepareFailing, open: () => gate.open() };
 }
 
 test.each([true, false])("a run that is cancelled while it is planned is not started (may start: %s)", async (may) => {
@@ -68,6 +72,16 @@ test("a run whose store fails while it is planned is no longer held by this proc
 
 test("a run that is cancelled just after it was planned does not wait for approval", async () => {
   const { prepare, open, header, changes, store } = await planned(1);
+test("a plan that ends with an unexpected error says so, and that the call has to be made again", async () => {
+  const { prepareFailing, changes, header } = await planned(1);
+  await (await prepareFailing(new RangeError("no such row"))).rest;
+  const { stopped } = (await changes.runs.find(header.runId))?.state ?? {};
+  expect(stopped).toMatchObject({ cause: "ended", reason: { code: "NOT_PLANNED", detail: { isOver: true } } });
+  const { message, remedy } = messageFor(stopped?.reason ?? { code: "" });
+  expect(message).toContain('an unexpected error, "no such row"');
+  expect(remedy).toBe("Look for the reason in the log of the server (stderr). Then make the call again.");
+});
+
   let run: ChangeRun | undefined;
   const cancelling: Promise<unknown>[] = [];
   const { lease } = store;
