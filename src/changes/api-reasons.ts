@@ -34,9 +34,10 @@ const REJECTION_CODES = {
 /** Rejections that suggest a wrong address: something other than the service may have answered, such as a proxy. */
 export const ADDRESS_REJECTIONS: ReadonlySet<RejectionKind> = new Set(["wrongRoute", "redirect", "foreign"]);
 
-export function requestReason(operation: BulkOperation, error: ApiError): Reason {
+/** Returns the reason for a failed request. `operation`: the operation that the request was sent or read for. */
+export function requestReason(operation: BulkOperation | undefined, error: ApiError): Reason {
   const { statusCode } = error;
-  const about = { operation, ...defined({ statusCode }) };
+  const about = defined({ operation, statusCode });
   if (error.effect === "busy") {
     return statusCode === RATE_LIMITED
       ? { code: "RATE_LIMITED", ...about, detail: { retryAfterMs: error.retryAfterMs } }

@@ -335,8 +335,9 @@ function driverOf(
 /** Returns why a run ends after a failed read. Undefined if the error is not from the API. */
 function reasonOf(thrown: unknown): Reason | undefined {
   if (!isApiError(thrown)) return undefined;
-  const reason = requestReason("deleteTargetings", thrown);
-  return thrown.effect === "rejected" ? reason : ownReason("RUN_ENDED", { because: reason.code });
+  const reason = requestReason(undefined, thrown);
+  if (thrown.effect !== "rejected") return ownReason("RUN_ENDED", { because: reason.code });
+  return { ...reason, detail: { ...reason.detail, operation: thrown.operation } };
 }
 
 /** How long the values that a plan has read count as current, in milliseconds. */

@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
-import type { ChangeRun } from "../../src/changes/change-run.ts";
+import { messageFor } from "../../src/answers/failures.ts";
+import { RejectedError } from "../../src/api/errors.ts";
+import { type ChangeRun, changeRunKind } from "../../src/changes/change-run.ts";
 import { Plan } from "../../src/changes/plan/plan.ts";
 import { StoreUnavailableError } from "../../src/runs/store.ts";
 import { startService } from "./service.ts";
@@ -70,8 +72,6 @@ test("a run whose store fails while it is planned is no longer held by this proc
   expect(await store.isDriven(header.runId)).toBe(false);
 });
 
-test("a run that is cancelled just after it was planned does not wait for approval", async () => {
-  const { prepare, open, header, changes, store } = await planned(1);
 test("a plan that ends with an unexpected error says so, and that the call has to be made again", async () => {
   const { prepareFailing, changes, header } = await planned(1);
   await (await prepareFailing(new RangeError("no such row"))).rest;
@@ -82,6 +82,8 @@ test("a plan that ends with an unexpected error says so, and that the call has t
   expect(remedy).toBe("Look for the reason in the log of the server (stderr). Then make the call again.");
 });
 
+test("a run that is cancelled just after it was planned does not wait for approval", async () => {
+  const { prepare, open, header, changes, store } = await planned(1);
   let run: ChangeRun | undefined;
   const cancelling: Promise<unknown>[] = [];
   const { lease } = store;
@@ -109,4 +111,15 @@ test("a run that is cancelled and then interrupted while it is planned does not 
   open();
   await run.rest;
   expect((await store.record(header.runId))?.status).toBe("cancelled");
+});
+
+test("a read that is refused after a run was planned is reported as a read", async () => {
+  const { world } = await startService();
+  const others = { end: async () => {}, resolve: () => undefined, stateOf: async () => undefined };
+  const kind = changeRunKind(world, others);
+  const about = { statusCode: 403, operation: "listOptions", route: "GET /" } as const;
+  const reason = kind.reasonOf?.(new RejectedError({ kind: "forbidden", ...about }));
+  expect(reason).toMatchObject({ code: "FORBIDDEN", statusCode: 403 });
+  expect(reason).not.toHaveProperty("operation");
+  expect(messageFor(reason ?? { code: "" }).message).toContain("context-targeting:read");
 });
