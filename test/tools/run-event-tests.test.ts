@@ -161,8 +161,10 @@ describe("against a live endpoint", () => {
 
   test("target sandbox needs no yes", async () => {
     const { context } = await live({ readOnly: true });
-    const { structured } = await answerOf(runEventTestsTool, { suite }, context);
+    const { structured, text } = await answerOf(runEventTestsTool, { suite }, context);
     expect(structured).toMatchObject({ environment: "live", target: "sandbox", unobservable: 0 });
+    // The sandbox that inspect_events reads is another one than that of the tests.
+    expect(text).not.toContain("inspect_events now counts");
   });
 
   test("a client that cannot ask gets a token, which starts one run", async () => {
