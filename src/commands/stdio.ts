@@ -17,6 +17,7 @@ import { logOf, observers } from "../runtime/observers.ts";
 import { availabilityOf, inputOf, settingsFrom, startsSandbox, VERSION } from "../runtime/settings-input.ts";
 import { stopSignal } from "../runtime/terminal.ts";
 import { type CommandLine, oneTooMany } from "../settings/command-line.ts";
+import { SETTINGS } from "../settings/registry.ts";
 import type { Settings, SettingsInput } from "../settings/settings.ts";
 import { once } from "../tools/define-tool.ts";
 import { localCaller } from "../web/browser.ts";
@@ -38,7 +39,7 @@ export async function runStdio(line: CommandLine): Promise<number> {
   globalThis.console = new Console(process.stderr, process.stderr);
   // A host that does not read the log may close standard error. Its errors are ignored.
   process.stderr.on("error", () => undefined);
-  const input = { ...inputOf(wordsAsFolders(line)), overStdio: true } as const;
+  const input = { ...inputOf(wordsAsFolders(line, process.env)), overStdio: true } as const;
   const settings = settingsFrom(input);
   if (process.stdin.isTTY === true) process.stderr.write(WHAT_WAITS);
   const asked = stopSignal();
@@ -125,13 +126,19 @@ async function warn(log: Log, settings: Settings, input: SettingsInput, problem:
       log.warn("an address or a key is missing: all tools of this API report this", { missing, present });
 }
 
-/** Reads words as further --allowed-dirs, because bundles pass them so. Ignores unfilled placeholders (`${…}`). */
-export function wordsAsFolders({ words, flags }: CommandLine): CommandLine {
-  const folders = words.filter((word) => !/^\$\{[^}]*\}$/.test(word));
+/**
+ * Adds words to the allowed folders of the flag or, without it, of the variable, because bundles pass folders as words.
+ * Ignores unfilled placeholders (`${…}`).
+ */
+export function wordsAsFolders({ words, flags }: CommandLine, environment: NodeJS.ProcessEnv): CommandLine {
+  const { variable } = SETTINGS.allowedDirs;
+  const isFilled = (word: string): boolean => !/^\$\{[^}]*\}$/.test(word);
+  const folders = words.filter(isFilled);
   const stray = folders.find((folder) => !isAbsolute(folder));
   if (stray !== undefined) throw oneTooMany(stray);
   if (folders.length === 0) return { words: [], flags };
-  const all = [flags.get("allowed-dirs"), ...folders].filter((one) => one !== undefined);
+  const set = flags.get("allowed-dirs") ?? environment[variable];
+  const all = set === undefined || !isFilled(set) ? folders : [set, ...folders];
   return { words: [], flags: new Map([...flags, ["allowed-dirs", all.join(delimiter)]]) };
 }
 

@@ -30,14 +30,24 @@ const MANAGEMENT = { TARGETING_API_URL: "https://api.example.com", TARGETING_API
 const EVENTS = { EVENT_API_URL: "https://events.example.com/v1/", EVENT_APP_KEY: "secret-two" };
 
 describe("words as folders", () => {
-  const allowed = (argv: readonly string[]) =>
-    readSettings({ environment: {}, ...wordsAsFolders(parseCommandLine(argv)), platform: "linux", home: HOME })
-      .allowedDirs;
+  const allowed = (argv: readonly string[], environment = {}) =>
+    readSettings({
+      ...{ environment, platform: "linux", home: HOME },
+      ...wordsAsFolders(parseCommandLine(argv), environment),
+    }).allowedDirs;
 
   test("absolute paths join those of the flag", () => {
     const [one, other] = [resolve("one"), resolve("other")];
     expect(allowed([one, other])).toEqual([one, other]);
     expect(allowed(["--allowed-dirs", one, other])).toEqual([one, other]);
+  });
+
+  test("absolute paths join those of the variable, for which a flag stands instead", () => {
+    const [one, other, third] = [resolve("one"), resolve("other"), resolve("third")];
+    const variable = { TARGETING_MCP_ALLOWED_DIRS: [one, other].join(delimiter) };
+    expect(allowed([third], variable)).toEqual([one, other, third]);
+    expect(allowed(["--allowed-dirs", one, third], variable)).toEqual([one, third]);
+    expect(allowed([third], { TARGETING_MCP_ALLOWED_DIRS: "$" + "{user_config.folders}" })).toEqual([third]);
   });
 
   test("what an installer left unfilled is not a folder", () => {
