@@ -402,7 +402,7 @@ function aboutOf(
     ...(state.facts?.rows !== undefined && state.facts.rows.merged > 0 && { mergesRows: true }),
     ...defined({ plannedBy, undoes }),
     ...kindsAndNames(state),
-    ...defined({ deletedTargetings: deletedTargetings(call, state) }),
+    ...("deleted" in did && did.deleted > 0 && defined({ deletedTargetings: deletedTargetings(call, state) })),
     ...defined({ how, beganAt: state.facts?.decided?.at }),
     ...defined({ within: state.facts?.withinName?.slice(0, MAX_NAME_CHARACTERS) }),
     ...decisionIn(state),

@@ -39,6 +39,10 @@ const EXPIRED = "Nobody decided in time";
 export const ENDED =
   "Nothing can execute this here: it is of another project or environment, or no server runs for it. " +
   "Ask the agent to make the change again.";
+/** The reason why a page with other settings than the run's server cannot execute the run. The server may be running. */
+const OTHER_PROJECT =
+  "This page lacks the address or the key of this run's project. Start targeting-mcp page with the settings of the " +
+  "server that requested the change, or ask the agent to make the change again.";
 export const STALE = "Changed since it was planned: ask the agent to plan it again.";
 export const DAMAGED =
   "The journal of this run is damaged: the run may have sent all, some or none of its requests. It can be neither " +
@@ -377,11 +381,20 @@ async function stalledReason(run: Run, { services: { runs } }: PageScope): Promi
 }
 
 /** Returns whether a run is of the project and environment of `services`, and a process can execute such runs now. */
-export async function canBeDriven({ header }: Pick<Run, "header">, { services, project }: PageScope): Promise<boolean> {
-  const { changes, events, environment, runs } = services;
+export async function canBeDriven(run: Pick<Run, "header">, shown: PageScope): Promise<boolean> {
+  return isOurs(run, shown) && shown.services.runs.hasWorker(run.header.project);
+}
+
+function isOurs({ header }: Pick<Run, "header">, { services, project }: PageScope): boolean {
+  const { changes, events, environment } = services;
   const api = header.call.tool === "run_event_tests" ? events : changes;
-  const isOurs = api !== undefined && header.project === project.id && header.environment === environment;
-  return isOurs && runs.hasWorker(header.project);
+  return api !== undefined && header.project === project.id && header.environment === environment;
+}
+
+/** Returns why a process cannot execute a run. `to`: the scope of the person who sees the reason. */
+export function whyNotDriven(run: Pick<Run, "header">, shown: PageScope, to: PageScope = shown): string {
+  // An approver of a shared server cannot start it with other settings.
+  return isOurs(run, shown) || to.approves !== undefined ? ENDED : OTHER_PROJECT;
 }
 
 /** Returns what a person can do with a run: `actions`, and undo if its changes can be undone. */
@@ -396,7 +409,7 @@ async function actionsWithUndo(
   const all = goesBack && !shown.services.readOnly ? [...actions, "undo" as const] : actions;
   const why = (action: RunAction): string | undefined => {
     if (action !== "undo" && action !== "resume") return undefined;
-    if (!isDriven) return ENDED;
+    if (!isDriven) return whyNotDriven(run, shown);
     return action === "resume" ? refusal && `${refusal.message}.` : undefined;
   };
   const off = all.map((action) => [action, why(action)] as const).filter(([, reason]) => reason !== undefined);
@@ -430,7 +443,9 @@ async function waitingFields(
   if (waits === undefined) return { actions: [] };
   const isDriven = await canBeDriven(run, shown);
   const refusal = isDriven ? await shown.services.runs.refusal(run) : undefined;
-  const mayNot = isDriven ? (whyNotApprovable(run, to) ?? (refusal && `${refusal.message}.`)) : ENDED;
+  const mayNot = isDriven
+    ? (whyNotApprovable(run, to) ?? (refusal && `${refusal.message}.`))
+    : whyNotDriven(run, shown, to);
   const why = waits.stale === undefined ? mayNot : STALE;
   const { elsewhere } = waits;
   const ended = isDriven || elsewhere !== undefined ? undefined : (true as const);

@@ -24,6 +24,7 @@ import {
   runRows,
   STALE,
   targetingOf,
+  whyNotDriven,
 } from "./rows.ts";
 import { mergeSources, type PageSandbox } from "./sandbox-beside.ts";
 import { OWN_REQUEST, type PageScope, runsOfOthers, unlessDamaged, visibleRun } from "./seen.ts";
@@ -200,7 +201,9 @@ async function actOn({ runId, action, data, who }: PageAction, shown: PageScope)
     return {};
   }
   // Declining sends nothing to the service, so this process can decline a run even without the project's key.
-  if (action !== "decline" && !(await canBeDriven(run, seen.shown))) throw new RefusedRequest(409, ENDED);
+  if (action !== "decline" && !(await canBeDriven(run, seen.shown))) {
+    throw new RefusedRequest(409, whyNotDriven(run, seen.shown, shown));
+  }
   try {
     if (action === "undo") return await undo(run, who, services);
     if (action === "resume") {

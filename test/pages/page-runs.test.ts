@@ -665,12 +665,18 @@ describe("a run on the page", () => {
     const other = browserOfTest();
     startCommand(["page"], { ...environment, ...other.env, TARGETING_MCP_PROJECT: "another" });
     const there = await personAt(await other.address());
-    const ended =
-      "Nothing can execute this here: it is of another project or environment, or no server runs for it. " +
-      "Ask the agent to make the change again.";
-    expect((await detailOf(there, runId)).run).toMatchObject({ actions: ["undo"], disabled: { undo: ended } });
+    const lacks = /^This page lacks the address or the key of this run's project\. Start targeting-mcp page with/;
+    const undo = expect.stringMatching(lacks);
+    expect((await detailOf(there, runId)).run).toMatchObject({ actions: ["undo"], disabled: { undo } });
     const refused = await there.press(runId, "undo");
-    expect([refused.status, await refused.json()]).toEqual([409, { message: ended }]);
+    expect([refused.status, await refused.json()]).toEqual([409, { message: undo }]);
+    // The server still runs and waits, which the page must not deny.
+    const waiting = session.client.callTool("delete_targeting", { ids: [session.targetingId] });
+    const own = await newlyWaiting(session.person);
+    const approve = () => there.runs().find((run) => run.runId === own.runId)?.disabled?.approve;
+    await expect.poll(approve).toMatch(lacks);
+    expect((await session.person.press(own.runId, "decline")).status).toBe(200);
+    await waiting;
     const reading = browserOfTest();
     startCommand(["page"], { ...environment, ...reading.env, TARGETING_MCP_READ_ONLY: "true" });
     const reader = await personAt(await reading.address());
