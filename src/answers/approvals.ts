@@ -36,8 +36,8 @@ function waits(who: string, runId: string): string {
 }
 
 export const STRICT_REMEDY =
-  "TARGETING_MCP_CONFIRM is strict: use a client that can ask (elicitation), run targeting-mcp page where a browser can " +
-  "be opened (TARGETING_MCP_PAGE), or make the change in the web console.";
+  "TARGETING_MCP_CONFIRM is strict: use a client that can ask (elicitation), start this server where a browser can be " +
+  "opened (TARGETING_MCP_PAGE), or make the change in the web console.";
 
 export const PAGE_NOT_OPENED_REMEDY =
   "Ask the person to run targeting-mcp page on this machine, with the settings of this server, and to decide there " +

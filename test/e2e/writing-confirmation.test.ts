@@ -274,6 +274,7 @@ describe("a client that cannot ask", () => {
     const { running } = await withOptions(session);
     const words = await refused(session, "delete_options", { ids: [running] });
     expect(words).toContain("TARGETING_MCP_CONFIRM is strict");
+    expect(words).toContain("start this server where a browser can be opened (TARGETING_MCP_PAGE)");
     expect(words).toContain("150 Context IDs");
     expect(await session.writesSent()).toEqual([]);
   });
