@@ -79,20 +79,29 @@ export function keysHeld(fields: Fields): readonly string[] {
   });
 }
 
-/** Replaces a key that only the host knows, to check the other settings. Long enough for keys, but not an address. */
-const SOME_KEY = "A".repeat(44);
+/**
+ * Replace secrets that only the host knows, to check the other settings: a key that is long enough for every kind of
+ * key, and the address of a database.
+ */
+const PLACEHOLDERS = ["A".repeat(44), "postgres://localhost/store"];
 
 /** Throws a SettingsError if the server would not start with these fields, or calls would report one as invalid. */
 export function checkAsServer(fields: Fields, { references }: Entry, input: SettingsInput): void {
   const keys = givenKeys(input);
-  const secrets = SETTING_LIST.filter(({ secret }) => secret).map(({ variable }) => variable);
+  const placeholders = new Map(
+    SETTING_LIST.filter(({ secret }) => secret).map(({ variable, form }) => [
+      variable,
+      PLACEHOLDERS.find((text) => form.read(text) !== undefined),
+    ]),
+  );
   const handedOn: readonly unknown[] = Array.isArray(fields.env_vars) ? fields.env_vars : [];
   const named = handedOn.flatMap((name) => (typeof name === "string" ? [[name, ""]] : []));
   const env = { ...references, ...Object.fromEntries(named), ...tableOf(fields.env) };
   const environment = Object.fromEntries(
     Object.entries(env).flatMap(([variable, value]) => {
       if (isFilledIn(value)) return [[variable, value]];
-      return secrets.includes(variable) ? [[variable, keys.get(variable) ?? SOME_KEY]] : [];
+      const secret = keys.get(variable) ?? placeholders.get(variable);
+      return secret === undefined ? [] : [[variable, secret]];
     }),
   );
   routesOf(settingsFrom({ ...input, flags: new Map(), environment }));

@@ -127,6 +127,33 @@ describe("each host can read what is left, by its own parser", () => {
   });
 });
 
+test("a comment that a host cannot read is named with its line in the file of the person", async () => {
+  const place = homeOf("claude-desktop");
+  const entry = (key: string) => `"targeting": {"command": "node",\n\n\n "args": [],\n\n "env": {"A": "${key}"}}`;
+  place.write(`{"mcpServers": {${entry("1")},\n"b": {}},\n  // mine\n  "more": 1}\n`);
+  const { code, stderr } = await runCommand(["setup", "claude-desktop", "--yes"], place.environment);
+  expect(code).toBe(2);
+  const line =
+    place
+      .text()
+      .split("\n")
+      .findIndex((one) => one.includes("// mine")) + 1;
+  expect(stderr).toContain(`it has a comment (line ${line}), but`);
+});
+
+test.each(["TARGETING_MCP_STORE", "TARGETING_MCP_STORE_LISTEN"])(
+  "an entry whose %s only the host knows is changed",
+  async (variable) => {
+    const place = homeOf("claude-code");
+    const store = variable === "TARGETING_MCP_STORE_LISTEN" ? { TARGETING_MCP_STORE: "postgres://localhost/a" } : {};
+    const env = { ...store, [variable]: `\${${variable}}` };
+    place.write(JSON.stringify({ mcpServers: { targeting: { command: "node", args: [], env } } }));
+    const { code, stderr } = await runCommand(["setup", "claude-code", "--yes"], place.environment);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(place.text()).toContain(`"${variable}":"\${${variable}}"`);
+  },
+);
+
 test.runIf(ON_POSIX)("a key in a file that others can read is reported, with the command that ends that", async () => {
   const entry = {
     command: "x",
