@@ -75,10 +75,12 @@ function changedFile(
   { reads, title }: Pick<JsonForm, "reads" | "title">,
 ): string {
   const edited = editedJson(text, value, after);
-  const comment = reads.comments ? undefined : lineOfComment(edited);
-  if (comment !== undefined) {
+  const left = reads.comments ? [] : commentsIn(edited).map(({ comment }) => comment);
+  if (left.length > 0) {
+    // The edit moves lines, so the line is that of the same comment in the person's file.
+    const there = commentsIn(text).find(({ comment }) => left.includes(comment));
     throw new UnsafeChange(
-      `it has a comment (line ${comment}), but ${title} cannot read files with comments. Remove them`,
+      `it has a comment (line ${there?.line ?? 1}), but ${title} cannot read files with comments. Remove them`,
     );
   }
   const changed = reads.trailingCommas ? edited : withoutTrailingCommas(edited);
@@ -204,14 +206,14 @@ function propertiesOf(node: Node | undefined): readonly { readonly name: string;
   );
 }
 
-function lineOfComment(text: string): number | undefined {
-  let first: number | undefined;
+function commentsIn(text: string): readonly { readonly line: number; readonly comment: string }[] {
+  const found: { readonly line: number; readonly comment: string }[] = [];
   visit(text, {
-    onComment: (_offset, _length, line) => {
-      first ??= line + 1;
+    onComment: (offset, length, line) => {
+      found.push({ line: line + 1, comment: text.slice(offset, offset + length).trim() });
     },
   });
-  return first;
+  return found;
 }
 
 function withoutTrailingCommas(text: string): string {
