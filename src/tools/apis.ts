@@ -1,4 +1,5 @@
-import { RejectedError } from "../api/errors.ts";
+import { remedyOf } from "../answers/request-messages.ts";
+import { networkFailure, RejectedError } from "../api/errors.ts";
 import type { EventApi, SandboxApi } from "../api/events.ts";
 import { aroundReads, type ManagementApi } from "../api/management.ts";
 import type { Changes } from "../changes/changes.ts";
@@ -51,9 +52,19 @@ export function testBenchOf({ testBench }: ToolContext): TestBench {
   return { ...bench, sandbox: withRefusalsExplained(bench.sandbox) };
 }
 
-/** Returns the address to which the page of a Playwright test sends its events. Other formats do not use it. */
+/**
+ * Returns the address to which the page of a Playwright test sends its events. Other formats do not use it. Throws a
+ * ToolError if the port of the embedded sandbox is in use.
+ */
 export async function emittedUrl(format: SuiteFormat, { testBench }: Pick<ToolServices, "testBench">): Promise<string> {
-  return format !== "playwright" || testBench === undefined ? DEFAULT_SANDBOX_URL : testBench.url();
+  if (format !== "playwright" || testBench === undefined) return DEFAULT_SANDBOX_URL;
+  try {
+    return await testBench.url();
+  } catch (thrown) {
+    const { reason, network } = networkFailure(thrown);
+    if (network !== "sandboxPort") throw thrown;
+    throw new ToolError(reason, remedyOf({ network }));
+  }
 }
 
 const DEFAULT_SANDBOX_URL = "http://127.0.0.1:4010";

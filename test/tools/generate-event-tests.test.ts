@@ -103,3 +103,20 @@ test("files that test the service do not send to the sandbox that an app uses", 
     expect(text).toContain("It tests the service, not the app, in a sandbox that it starts itself.");
   }
 });
+
+test("tests for a page say that the port of the embedded sandbox is in use", async () => {
+  const { context } = await eventTools();
+  const inUse = Object.assign(new Error("listen EADDRINUSE: address already in use 127.0.0.1:4010"), {
+    code: "EADDRINUSE",
+  });
+  const testBench = context.testBench && { ...context.testBench, url: () => Promise.reject(inUse) };
+  const generating = answerOf(
+    generateEventTestsTool,
+    { format: "playwright" },
+    { ...context, ...(testBench && { testBench }) },
+  );
+  await expect(generating).rejects.toMatchObject({
+    message: "the port of the embedded sandbox is in use",
+    remedy: "Set TARGETING_MCP_SANDBOX_PORT to a free port, or leave it out.",
+  });
+});
