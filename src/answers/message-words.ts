@@ -93,7 +93,8 @@ export function withoutResume(remedy: string): string {
 
 export const MORE_PATIENT = "To retry longer, raise TARGETING_MCP_RETRY_BUDGET_MS.";
 
-export const WHERE_SET = "Settings are in the env of this server's entry in the host's configuration.";
+export const WHERE_SET =
+  "Settings are in the env of this server's entry in the host's configuration; keys of an HTTP server can be in its access file.";
 
 export const number = (value: unknown, fallback: number | string = "?"): string =>
   typeof value === "number" ? thousands(value) : String(fallback);
