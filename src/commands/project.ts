@@ -142,6 +142,9 @@ const FOR_COMMANDS: readonly (readonly [agent: string, person: string])[] = [
   ["get_run without arguments lists", "targeting-mcp runs lists"],
   ["get_run without runId lists", "targeting-mcp runs lists"],
   ["get_run lists", "targeting-mcp runs lists"],
+  // The commands have printed the plan before. It may come from a file, so that no run holds it.
+  ["plan it again; get_run shows the plan.", "plan it again."],
+  ["get_run shows the plan.", "The output above shows the plan."],
   [
     "Wait for it with get_run, or stop it with cancel_run, then undo it.",
     "Wait until targeting-mcp runs shows that it has ended, then undo it.",

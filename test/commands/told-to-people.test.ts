@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
+import { forCommand } from "../../src/commands/project.ts";
 import { shop } from "./shop.ts";
 
 const TOOL = /\b(?:get_run|resume_run|apply_plan with|items of)\b/;
@@ -80,4 +81,18 @@ test("a name of others cannot control the terminal", async () => {
   const { stderr } = await run(["export", "Unknown"]);
   expect(stderr).toContain('"Sale \\u{9B}2J\\u{202E}"');
   expect(stderr).not.toMatch(/[\u009b\u202e]/);
+});
+
+test("a plan that cannot be applied leads to what the command has printed", () => {
+  expect(forCommand("Fix the desired state and plan it again; get_run shows the plan.")).toBe(
+    "Fix the desired state and plan it again.",
+  );
+  expect(forCommand("get_run shows the plan.")).toBe("The output above shows the plan.");
+});
+
+test("an export to an unknown kind of file names the kinds that exist", async () => {
+  const { run, at, targeting } = await shop();
+  const exported = await run(["export", targeting, "--to", at("boots.txt")]);
+  expect(exported.code).toBe(1);
+  expect(exported.stderr).toContain("Use a file name that ends in .yaml, .json, .xlsx, .csv, .tsv or .ndjson.");
 });

@@ -82,7 +82,7 @@ export function formatOfDesired(path: string): DesiredFormat {
   if (format !== undefined) return format;
   throw new FileError(
     `${JSON.stringify(path)} has an unknown extension`,
-    "Use a file name that ends in .yaml, .json, .csv or .ndjson.",
+    "Use a file name that ends in .yaml, .json, .xlsx, .csv, .tsv or .ndjson.",
   );
 }
 
