@@ -23,7 +23,7 @@ export async function runPage(line: CommandLine): Promise<number> {
   if (settings.page === "off")
     throw new SettingsError("the web page cannot be opened, because TARGETING_MCP_PAGE is off", "TARGETING_MCP_PAGE");
   const stopping = new AbortController();
-  const { services, audit, log, close } = await openProcess(settings, { stopping: stopping.signal });
+  const { services, audit, log, close } = await openProcess(settings, { stopping: stopping.signal, inTerminal: true });
   const { project } = services;
   const shown = {
     services: { ...drivable(services, settings), noteDecision: audit, person: localUserName(input.environment) },

@@ -55,11 +55,12 @@ export interface Shared extends LogParts {
   readonly observer?: Observer | undefined;
   /** Returns the present rights of a run's caller. Absent if callers may do everything that the settings allow. */
   readonly rightsOf?: GuardParts["rightsOf"];
+  readonly inTerminal?: GuardParts["inTerminal"];
 }
 
 /** Creates the services for calls. Does not yet send requests or open files. */
 export function connect(settings: Settings, shared: Shared): ServerProcess {
-  const { stopping, backend, sealKey, observer } = shared;
+  const { stopping, backend, sealKey, observer, rightsOf, inTerminal } = shared;
   const { redactor, log } = shared.logging ?? logOf(settings, shared);
   const { retention } = backend.runs;
   retention.onDoubt((doubt) => log.warn(doubt, {}));
@@ -76,7 +77,7 @@ export function connect(settings: Settings, shared: Shared): ServerProcess {
     auditRun(audit, run, typeof requestId === "string" ? requestId : undefined);
   };
   const services: ToolServices = {
-    ...servicesOver(apis, settings, { backend, log, around: observer?.run, onRest, rightsOf: shared.rightsOf }),
+    ...servicesOver(apis, settings, { backend, log, around: observer?.run, onRest, rightsOf, inTerminal }),
     sealKey,
     stopping,
   };
@@ -124,7 +125,7 @@ export async function withServices<Result>(
   settings: Settings,
   work: (connected: ServerProcess) => Promise<Result>,
 ): Promise<Result> {
-  const connected = await openProcess(settings, { stopping: new AbortController().signal });
+  const connected = await openProcess(settings, { stopping: new AbortController().signal, inTerminal: true });
   try {
     return await work(connected);
   } finally {
@@ -168,7 +169,7 @@ function rememberingNames(
 
 const MOST_KNOWN_NAMES = 10_000;
 
-interface Below extends Pick<RunsContext, "around" | "onRest">, Pick<Shared, "rightsOf"> {
+interface Below extends Pick<RunsContext, "around" | "onRest">, Pick<Shared, "rightsOf" | "inTerminal"> {
   readonly backend: Backend;
   readonly log: Log;
 }
@@ -184,7 +185,7 @@ function limitsOf(settings: Settings) {
 function executionGuardOf(
   settings: Settings,
   management: ManagementApi | undefined,
-  { backend, rightsOf }: Pick<Below, "backend" | "rightsOf">,
+  { backend, rightsOf, inTerminal }: Pick<Below, "backend" | "rightsOf" | "inTerminal">,
 ): MayExecute {
   const parts: GuardParts = {
     ...limitsOf(settings),
@@ -192,13 +193,14 @@ function executionGuardOf(
     toolsets: settings.toolsets,
     management,
     rightsOf,
+    inTerminal,
     input: (runId) => backend.runs.parts.read(runId, "input"),
   };
   const guard = once(async () => (await import("../tools/execution-guard.ts")).executionGuard(parts));
   return async (run) => (await guard())(run);
 }
 
-function servicesOver(apis: Apis, settings: Settings, { backend, log, around, onRest, rightsOf }: Below) {
+function servicesOver(apis: Apis, settings: Settings, { backend, log, around, onRest, rightsOf, inTerminal }: Below) {
   const { management, events, bench, sandbox } = apis;
   const { environment, retryBudgetMs, requestTimeoutMs, waitMs, readConcurrency: width } = settings;
   const { id, name = id } = settings.project;
@@ -222,7 +224,7 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around, on
     return api && rememberingNames(api, memory);
   });
   const world = {
-    mayExecute: executionGuardOf(settings, read, { backend, rightsOf }),
+    mayExecute: executionGuardOf(settings, read, { backend, rightsOf, inTerminal }),
     onRest,
     store: backend.runs,
     lock: backend.lock,

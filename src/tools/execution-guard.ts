@@ -1,3 +1,4 @@
+import { realpath } from "node:fs/promises";
 import { relative, sep } from "node:path";
 import { isApiError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
@@ -36,6 +37,8 @@ export interface GuardParts
   readonly input: (runId: string) => ByteSource;
   /** Returns the current rights of a caller. If absent, only the settings decide. */
   readonly rightsOf: ((caller: string) => CallerRights | Promise<CallerRights>) | undefined;
+  /** Whether this is a terminal command. Its person names the files, so a plan's base may be in any folder. */
+  readonly inTerminal?: boolean | undefined;
 }
 
 /** For how many plans the result of the check is cached, because the web page checks each waiting run often. */
@@ -53,7 +56,7 @@ export function executionGuard(parts: GuardParts): MayExecute {
       otherProject(header, parts) ??
       bySettings(run, parts) ??
       byRights(run, rights) ??
-      outsideFolders(run, rights, parts) ??
+      (await outsideFolders(run, rights, parts)) ??
       (isChangeKind(run) ? await byChange(run.header, parts, plans) : undefined)
     );
   };
@@ -97,17 +100,30 @@ function byRights(run: ExecutableRun, rights: CallerRights): Refusal | undefined
   return { code: "CALLER", message: "the caller of this run no longer has the right to make changes", remedy };
 }
 
-function outsideFolders(run: ExecutableRun, rights: CallerRights, { allowedDirs }: GuardParts): Refusal | undefined {
-  const ofCaller = "folders" in rights ? rights.folders : undefined;
-  const used = isSaveKind(run) ? run.header.call.input.folders : isChangeKind(run) && ofCaller ? baseFolder(run) : [];
-  const folders = ofCaller ?? allowedDirs;
-  const outside = used.find((folder) => !folders.some((allowed) => isInside(folder, allowed)));
+async function outsideFolders(
+  run: ExecutableRun,
+  rights: CallerRights,
+  { allowedDirs, inTerminal }: GuardParts,
+): Promise<Refusal | undefined> {
+  const folders = "folders" in rights ? rights.folders : undefined;
+  const used = foldersWritten(run, inTerminal === true && folders === undefined);
+  if (used.length === 0) return undefined;
+  const given = folders ?? allowedDirs;
+  // The folder of a base is a real path. An allowed folder may be a link to it.
+  const real = await Promise.all(given.map((folder) => realpath(folder).catch(() => undefined)));
+  const allowed = [...given, ...real.filter((folder) => folder !== undefined)];
+  const outside = used.find((folder) => !allowed.some((one) => isInside(folder, one)));
   if (outside === undefined) return undefined;
   return {
     code: "FOLDERS",
     message: "the run may write a file into a folder that its caller may no longer use",
     remedy: "Make the call again with a file in an allowed folder.",
   };
+}
+
+function foldersWritten(run: ExecutableRun, mayUseAnyBase: boolean): readonly string[] {
+  if (isSaveKind(run)) return run.header.call.input.folders;
+  return isChangeKind(run) && !mayUseAnyBase ? baseFolder(run) : [];
 }
 
 function baseFolder({ header: { call } }: { readonly header: RunHeader<WriteCall> }): readonly string[] {
