@@ -34,6 +34,12 @@ test("only the settings and the commands read the environment", () => {
   expect(found(/process\.env/, (file) => !mayRead(file))).toEqual([]);
 });
 
+test("only the opening of a browser starts other programs, without the keys", () => {
+  expect(found(/^import .*"node:(?:child_process|cluster)"/)).toEqual([
+    'web/browser.ts: import { spawn } from "node:child_process";',
+  ]);
+});
+
 test("no type is asserted, and no check is switched off", () => {
   const asserted = /\bas (?:any|unknown|[A-Z]\w*(?:<|\[\]|[;,)\s]*$))/;
   const isCode = (line: string): boolean => !/^\S+: (?:import|export|\/?\*|\/\/)|"[^"]*\bas \w+[^"]*"/.test(line);

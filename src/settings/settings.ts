@@ -169,6 +169,17 @@ function secretsIn(given: string | undefined): readonly string[] {
   return password === "" ? [] : [...new Set([password, ...plain])];
 }
 
+const SECRET_VARIABLES: ReadonlySet<string> = new Set(
+  SETTING_LIST.flatMap(({ variable, secret }) => (secret ? [variable] : [])),
+);
+
+/** Returns the environment for another program: without the secret settings, in any case (Windows ignores the case). */
+export function withoutSecrets(environment: Platform["environment"]): Platform["environment"] {
+  return Object.fromEntries(
+    Object.entries(environment).filter(([variable]) => !SECRET_VARIABLES.has(variable.toUpperCase())),
+  );
+}
+
 /** Returns variables that have our prefix but are not settings. They are probably misspelt. */
 function unknownVariables(environment: Readonly<Record<string, string | undefined>>): readonly string[] {
   return Object.keys(environment).filter(

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { hostname, userInfo } from "node:os";
 import { delimiter } from "node:path";
-import type { Settings } from "../settings/settings.ts";
+import { type Settings, withoutSecrets } from "../settings/settings.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
@@ -30,7 +30,7 @@ export function mayOpenBrowser(
 
 /**
  * Opens an address in the person's browser, without a shell. Uses the first command that starts and does not fail
- * within two seconds. Returns false if no command works.
+ * within two seconds. The command gets the environment without the keys. Returns false if no command works.
  */
 export async function openBrowser(
   address: string,
@@ -42,7 +42,7 @@ export async function openBrowser(
     const given = args.some((arg) => arg.includes("%s"))
       ? args.map((arg) => arg.replaceAll("%s", address))
       : [...args, address];
-    if (await started(program, given)) return true;
+    if (await started(program, given, withoutSecrets(environment))) return true;
   }
   return false;
 }
@@ -54,9 +54,10 @@ function openersOf({ BROWSER }: Variables, platform: NodeJS.Platform): readonly 
   return platform === "win32" ? [["rundll32", "url.dll,FileProtocolHandler"]] : [["xdg-open"]];
 }
 
-function started(program: string, args: readonly string[]): Promise<boolean> {
+function started(program: string, args: readonly string[], environment: Variables): Promise<boolean> {
   return new Promise((resolve) => {
-    const child = spawn(program, [...args], { stdio: "ignore", detached: true, shell: false });
+    const options = { stdio: "ignore", detached: true, shell: false, env: { ...environment } } as const;
+    const child = spawn(program, [...args], options);
     const timer = setTimeout(() => resolve(true), FAILS_WITHIN_MS);
     const finish = (isOpen: boolean): void => {
       clearTimeout(timer);
