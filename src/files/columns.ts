@@ -69,15 +69,20 @@ export function withoutNumber(plain: string): string {
   return plain.replace(/(?<![#.(])[#.(]*\d{1,2}\)?$/, "");
 }
 
+/** Matches a formula that this program has made inert: in a text file, it wrote an apostrophe before the formula. */
+export const INERT_FORMULA = /^'+[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
+
 /** Longer texts are no headings. To normalize them would take seconds for each megabyte. */
 const LONGEST_HEADING = 1000;
 
 /**
  * Returns the form of a heading in which headings are compared: in lower case, with composed letters, and without
- * spaces, invisible characters and the signs `_-*:?¿`. Returns a text that is too long for a heading as it is.
+ * spaces, invisible characters, the signs `_-*:?¿` and the apostrophe before a formula. Returns a text that is too long
+ * for a heading as it is.
  */
-export function plainHeading(heading: string): string {
-  if (heading.length > LONGEST_HEADING) return heading;
+export function plainHeading(given: string): string {
+  if (given.length > LONGEST_HEADING) return given;
+  const heading = INERT_FORMULA.test(given) ? given.slice(1) : given;
   if (COMMON.test(heading)) return heading.toLowerCase().replace(/[ _\-*:?]/g, "");
   return heading
     .normalize("NFKC")

@@ -9,7 +9,7 @@ import { BYTE_ORDER_MARK, csvLine, type SheetRecord } from "./delimited.ts";
 import type { InputFile } from "./input-file.ts";
 import { type FailedObject, type FileRow, type RestRow, type RowContent, type RowShape, rowsOf } from "./rows.ts";
 import { type SheetHeader, type SheetRow, sheetRecords, sheetRows } from "./sheet-rows.ts";
-import { inertCell, type SheetFormat, uninertCell, type WrittenRow, workbookCell } from "./written-rows.ts";
+import { inertCell, inertOwnCell, type SheetFormat, type WrittenRow, workbookCell } from "./written-rows.ts";
 
 export interface RowResult {
   readonly result: string;
@@ -151,7 +151,7 @@ class ResultWriter {
   }
 
   head(): WrittenRow {
-    const cells = Array.from({ length: this.#width }, (_, at) => this.header.cells[at] ?? "");
+    const cells = Array.from({ length: this.#width }, (_, at) => this.#own(this.header.cells[at] ?? ""));
     for (const [column, at] of this.#at) if (cells[at] === "") cells[at] = COLUMNS[column][0];
     return { cells };
   }
@@ -198,13 +198,10 @@ class ResultWriter {
    * Returns a cell of the caller's sheet. In a text file, a formula gets an apostrophe, so that no spreadsheet runs it.
    */
   #own(cell: string): string {
-    if (cell === NO_VALUE) return "";
-    const isText = this.#form.format === "csv" && !NUMBER.test(cell);
-    return isText ? inertCell(uninertCell(cell)) : cell;
+    if (this.#form.format === "csv") return inertOwnCell(cell);
+    return cell === NO_VALUE ? "" : cell;
   }
 }
-
-const NUMBER = /^[+-]?[\d.,]+%?$/;
 
 export interface Rejected {
   readonly failed: ReadonlyMap<number, readonly FailedObject[]>;
@@ -240,7 +237,8 @@ export async function* rejectedRows<Item>(
         continue;
       }
       const place = header.findIndex((cell) => cell.trim() === REASON_COLUMN);
-      if (!hasHeader) yield BYTE_ORDER_MARK + csvLine(place < 0 ? [...header, REASON_COLUMN] : header);
+      if (!hasHeader)
+        yield BYTE_ORDER_MARK + csvLine((place < 0 ? [...header, REASON_COLUMN] : header).map(inertOwnCell));
       hasHeader = true;
       yield csvLine(withReason(raw, header.length, place, await words(first.reason)));
     }
@@ -271,10 +269,8 @@ function restOf<Item>(
 }
 
 function withReason(cells: readonly string[], columns: number, place: number, words: string): readonly string[] {
-  const row = Array.from({ length: columns }, (_, at) => cells[at] ?? "").map((cell) =>
-    cell === NO_VALUE ? "" : cell,
-  );
-  return place < 0 ? [...row, words] : row.with(place, words);
+  const row = Array.from({ length: columns }, (_, at) => inertOwnCell(cells[at] ?? ""));
+  return place < 0 ? [...row, inertCell(words)] : row.with(place, inertCell(words));
 }
 
 /**

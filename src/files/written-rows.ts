@@ -1,6 +1,7 @@
 import { thousands } from "../platform/text.ts";
 import { LIMITS } from "../spec/limits.ts";
-import { headingOf, NONE } from "./columns.ts";
+import { headingOf, INERT_FORMULA, NONE } from "./columns.ts";
+import { NO_VALUE } from "./damage.ts";
 
 export interface CellMark {
   readonly column: number;
@@ -64,7 +65,6 @@ export const VALUES_SHEET = {
  * of spreadsheets also accept full-width signs.
  */
 const FORMULA = /^'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
-const QUOTED_FORMULA = /^'+[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
 
 /** Returns a text for a cell of a text file. A formula gets an apostrophe, so that no spreadsheet runs it. */
 export function inertCell(text: string): string {
@@ -76,11 +76,19 @@ export function inertCell(text: string): string {
  * another one, because `uninertCell` removes one when the sheet is read.
  */
 export function workbookCell(text: string): string {
-  return QUOTED_FORMULA.test(text) ? `'${text}` : text;
+  return INERT_FORMULA.test(text) ? `'${text}` : text;
 }
 
 export function uninertCell(text: string): string {
-  return QUOTED_FORMULA.test(text) ? text.slice(1) : text;
+  return INERT_FORMULA.test(text) ? text.slice(1) : text;
+}
+
+const NUMBER = /^[+-]?[\d.,]+%?$/;
+
+/** Returns a cell or heading of a person's own sheet for a text file: numbers as they are, formulas inert. */
+export function inertOwnCell(cell: string): string {
+  if (cell === NO_VALUE) return "";
+  return NUMBER.test(cell) ? cell : inertCell(uninertCell(cell));
 }
 
 export interface SheetOption {

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { contextRows, optionRows } from "../../../src/changes/rows/input-rows.ts";
 import type { Format } from "../../../src/files/input-file.ts";
-import { rejectedRows } from "../../../src/files/result-sheet.ts";
-import type { FailedObject, RowShape } from "../../../src/files/rows.ts";
+import { rejectedRows, resultRows } from "../../../src/files/result-sheet.ts";
+import { type FailedObject, type RowShape, rowsOf } from "../../../src/files/rows.ts";
 import { contentOf } from "../../files/content.ts";
 
 async function rejected<Item>(shape: RowShape<Item>, content: string, failed: readonly FailedObject[], format: Format) {
@@ -61,4 +61,42 @@ test("of several options of a change, those that failed come back", async () => 
   expect(await rejected(contextRows, change, failed, "ndjson")).toBe(
     '{"_id":"2","add":["a"],"reason":"GONE"}\n{"name":"News","add":["a"],"reason":"UNKNOWN"}\n{"row":"{oops","reason":"INVALID_ROW"}\n',
   );
+});
+
+test("formulas in headings, cells and reasons are made inert, and read again as they were", async () => {
+  const content = "-name,=cmd|x,contextId\n=1+1,+x,-5\n";
+  const failed = [{ about: { index: 0 }, reason: { code: "=TAKEN" } }];
+  const first = await rejected(optionRows, content, failed, "csv");
+  expect(first).toBe("\uFEFF'-name,'=cmd|x,contextId,reason\r\n'=1+1,'+x,-5,'=TAKEN\r\n");
+  expect(await rejected(optionRows, first, failed, "csv")).toBe(first);
+  const names: unknown[] = [];
+  const file = { format: "csv", encoding: "utf-8", digest: "" } as const;
+  for await (const rows of rowsOf(contentOf(first), file, optionRows)) {
+    names.push(...rows.map(({ content }) => ("item" in content ? content.item.name : content.reason)));
+  }
+  expect(names).toEqual(["=1+1"]);
+});
+
+test("formulas in the headings of a sheet with results are made inert in a text file", async () => {
+  const written = async (format: "csv" | "xlsx") => {
+    const source = {
+      bytes: contentOf("name,=cmd|x\n=1+1,+x\n"),
+      file: { format: "csv", encoding: "utf-8" },
+      shape: optionRows,
+      keyReader: () => () => undefined,
+      resultOf: () => ({ result: "Failed" }),
+      columns: ["result"],
+    } as const;
+    const rows: unknown[] = [];
+    for await (const { cells } of resultRows(source, { format, delimiter: "," })) rows.push(cells);
+    return rows;
+  };
+  expect(await written("csv")).toEqual([
+    ["name", "'=cmd|x", "Result"],
+    ["'=1+1", "'+x", "Failed"],
+  ]);
+  expect(await written("xlsx")).toEqual([
+    ["name", "=cmd|x", "Result"],
+    ["=1+1", "+x", "Failed"],
+  ]);
 });
