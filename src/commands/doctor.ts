@@ -1,4 +1,4 @@
-import { type Redactor, redactorFor } from "../answers/fence.ts";
+import { redactorFor } from "../answers/fence.ts";
 import { checkAccess, projectsWithoutApprover } from "../http/check-access.ts";
 import { allTools, listedTools, type ToolAvailability } from "../mcp/server-parts.ts";
 import { RunStoreError } from "../runs/store.ts";
@@ -8,7 +8,7 @@ import { type Access, callsTools, type ProjectKeys, readAccess, secretsIn } from
 import type { CommandLine } from "../settings/command-line.ts";
 import { SETTING_LIST, SETTINGS } from "../settings/registry.ts";
 import { type Settings, type SettingsInput, type Source, settingText } from "../settings/settings.ts";
-import { type Setting, SettingsError } from "../settings/value-types.ts";
+import { type Setting, SettingsError, shownText, withoutCredentials } from "../settings/value-types.ts";
 import { localCaller } from "../web/browser.ts";
 import { checkEvents, checkIssuer, checkManagement } from "./doctor-apis.ts";
 import {
@@ -30,7 +30,7 @@ const MAX_RUNS = 20;
 /** Prints a diagnosis of the settings and the APIs. Exit code 1: something must be fixed. */
 export async function runDoctor(line: CommandLine): Promise<number> {
   const asJson = isOn(line, "json");
-  const diagnosis = await diagnose(inputOf(line));
+  const diagnosis = withoutAddressSecrets(await diagnose(inputOf(line)));
   process.stdout.write(asJson ? `${JSON.stringify(diagnosis, null, 2)}\n` : diagnosisText(diagnosis));
   return diagnosis.ok ? 0 : 1;
 }
@@ -39,7 +39,8 @@ async function diagnose(input: SettingsInput): Promise<Diagnosis> {
   const shown = SETTING_LIST.map((setting): Diagnosis["settings"][number] => {
     const { variable, secret, otherwise } = setting;
     const given = settingText(setting, input);
-    const value = secret ? (given === undefined ? "not set" : "set") : (given?.text ?? otherwise);
+    const text = given === undefined ? otherwise : shownText(setting, given.text);
+    const value = secret ? (given === undefined ? "not set" : "set") : text;
     return { variable, source: given?.source ?? "default", value };
   });
   const node = checkNode(process.versions.node);
@@ -73,7 +74,7 @@ async function diagnose(input: SettingsInput): Promise<Diagnosis> {
         ? []
         : [note("clock", doubt, "Check the clock of this machine. Until it is right, old runs are not removed.")];
     const all = [...checks, ...ofClock, ...(ofRuns === undefined ? [] : [ofRuns])];
-    const clean = redacted(all, redactorFor([...settings.secrets, ...secretsIn(access)]));
+    const clean = redacted(all, redactorFor([...settings.secrets, ...secretsIn(access)]).text);
     return {
       ok: !clean.some(({ state }) => state === "problem"),
       version: VERSION,
@@ -199,12 +200,21 @@ async function findUnfinished({ services }: ServerProcess, caller: string) {
   }
 }
 
-function redacted(checks: readonly Check[], redactor: Redactor): readonly Check[] {
+function redacted(checks: readonly Check[], clean: (text: string) => string): readonly Check[] {
   return checks.map((check) => ({
     ...check,
-    found: redactor.text(check.found),
-    ...(check.remedy !== undefined && { remedy: redactor.text(check.remedy) }),
+    found: clean(check.found),
+    ...(check.remedy !== undefined && { remedy: clean(check.remedy) }),
   }));
+}
+
+/** Removes user names, passwords and queries from all addresses in a diagnosis. */
+function withoutAddressSecrets({ checks, store, ...rest }: Diagnosis): Diagnosis {
+  return {
+    ...rest,
+    checks: redacted(checks, withoutCredentials),
+    ...(store && { store: { ...store, problems: store.problems.map(withoutCredentials) } }),
+  };
 }
 
 interface Diagnosis {

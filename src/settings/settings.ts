@@ -10,7 +10,7 @@ import {
   type UnusableSettings,
 } from "./environment.ts";
 import { SETTING_LIST, SETTINGS } from "./registry.ts";
-import { KEYS_AND_ADDRESSES, OWN_PREFIX, type Read, type Setting, SettingsError } from "./value-types.ts";
+import { KEYS_AND_ADDRESSES, OWN_PREFIX, type Read, type Setting, SettingsError, shownText } from "./value-types.ts";
 
 export interface SettingsInput extends Platform {
   readonly flags: ReadonlyMap<string, string>;
@@ -120,8 +120,7 @@ function halfPairsOf({ overHttp, overStdio }: SettingsInput, { ownKeys, accessFi
 function parse<Value>(setting: Setting<Value, unknown>, text: string): Value {
   const value = setting.form.read(text);
   if (value !== undefined) return value;
-  const holdsPassword = /\/\/[^/]*@/.test(text);
-  const shown = setting.secret || holdsPassword ? "" : `; it is ${JSON.stringify(text.slice(0, 80))}`;
+  const shown = setting.secret ? "" : `; it is ${JSON.stringify(shownText(setting, text).slice(0, 80))}`;
   throw new SettingsError(`${nameOf(setting)} must be ${setting.form.words}${shown}`, setting.variable);
 }
 

@@ -47,6 +47,30 @@ test("without settings everything is well, in a sandbox", async () => {
   expect(checks).toContainEqual({ about: "Node", state: "ok", found: process.versions.node });
 });
 
+test("no user name, password or query of an address is shown", async () => {
+  const variables = [
+    ...["TARGETING_API_URL", "EVENT_API_URL", "TARGETING_MCP_SANDBOX_URL", "TARGETING_MCP_PUBLIC_URL"],
+    ...["TARGETING_MCP_OAUTH_ISSUER", "TARGETING_MCP_OAUTH_JWKS_URL", "TARGETING_MCP_OAUTH_AUDIENCE"],
+    ...["TARGETING_MCP_STORE", "TARGETING_MCP_APPROVAL_WEBHOOK", "HTTPS_PROXY", "HTTP_PROXY"],
+  ];
+  const given = "https://hidden:hidden/hidden@127.0.0.1:9/a?key=hidden#hidden";
+  const environments = [
+    ...variables.map((variable) => ({ [variable]: given })),
+    Object.fromEntries(variables.map((variable) => [variable, given])),
+    // An audience need not be an address.
+    ...[variables.filter((variable) => !variable.endsWith("AUDIENCE"))].map((some) =>
+      Object.fromEntries(some.map((variable) => [variable, "hidden:hidden@127.0.0.1:9"])),
+    ),
+  ];
+  for (const environment of environments) {
+    for (const args of [["--json"], []]) {
+      const { text } = await runCommand(["doctor", ...args], environment);
+      for (const variable of Object.keys(environment)) expect(text).toContain(variable);
+      expect(text.match(/.{0,60}hidden.{0,20}/g)).toBeNull();
+    }
+  }
+});
+
 describe("against a service", () => {
   test("a good key has both scopes, every route answers, and nothing is changed", async () => {
     const { live, control, count } = await startService();

@@ -7,7 +7,7 @@ import { wordsAsFolders } from "../../src/commands/stdio.ts";
 import { parseCommandLine } from "../../src/settings/command-line.ts";
 import { proxyFor } from "../../src/settings/environment.ts";
 import { readSettings, stateFolder } from "../../src/settings/settings.ts";
-import { SettingsError } from "../../src/settings/value-types.ts";
+import { SettingsError, shownAddress, withoutCredentials } from "../../src/settings/value-types.ts";
 
 const HOME = "/home/person";
 
@@ -290,4 +290,22 @@ test("the help names every variable of the contract", () => {
     "TARGETING_MCP_WAIT_MS TARGETING_MCP_SESSIONS TARGETING_MCP_LOG_LEVEL";
   for (const variable of variables.split(" ")) expect(settingsHelp()).toContain(variable);
   expect(settingsHelp()).not.toContain("--targeting-api-key");
+});
+
+test.for([
+  ["http://usr:pw@host:9/path", "http://***@host:9/path"],
+  ["http://usr:p/w@host", "http://***@host"],
+  ["http://u:p@w@host", "http://***@host"],
+  ["http://host/path?key=1#part", "http://host/path?***"],
+  ["http://host/#part", "http://host/#***"],
+  ["http://u:p?w@host", "http://***"],
+  ["http://host/?key=a@b", "http://***"],
+  ["http:/usr:pw@host", "***@host"],
+  ["usr:pw@host", "***@host"],
+  ["http://host:1/path", "http://host:1/path"],
+] as const)("of the address %s, %s is shown", ([given, shown]) => {
+  expect(shownAddress(given)).toBe(shown);
+  if (given.includes("://")) {
+    expect(withoutCredentials(`It is "${given}", not b@c?`)).toBe(`It is "${shown}", not b@c?`);
+  }
 });
