@@ -67,6 +67,11 @@ export function quoteUntrusted(text: string): string {
   return quoted(text, LONGEST_SHOWN);
 }
 
+/** Returns a name for a sentence, with its ID or `other` words. An invalid name may be foreign text, so it is omitted. */
+export function namedInSentence(name: string, other: string): string {
+  return nameProblem(name) === undefined ? `${quoteUntrusted(name)} (${other})` : other;
+}
+
 /** Quotes a foreign text that may be in an answer many times. Cut after 60 characters. */
 export function quoteShort(text: string): string {
   return quoted(text, LONGEST_BRIEF);

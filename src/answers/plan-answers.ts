@@ -27,7 +27,7 @@ import {
   writeCursor,
 } from "./budget.ts";
 import { OPERATION_WORDS } from "./failures.ts";
-import { fenceIfForeign, quoteUntrusted } from "./fence.ts";
+import { fenceIfForeign, namedInSentence, quoteUntrusted } from "./fence.ts";
 import { undoReasonWords, undoResultWords } from "./message-words.ts";
 import { sheetCall } from "./next-steps.ts";
 import {
@@ -154,7 +154,7 @@ function textOf(answer: AnsweredPlan, most: number): readonly string[] {
     ...section("Not in the file, and kept:", listed.onlyThere),
   ];
   const why = isApplicable(plan) ? refused && ` on this server: ${refused}` : `: ${obstacles(plan)}`;
-  const of = `${quoteUntrusted(targeting.name)} (${where})`;
+  const of = namedInSentence(targeting.name, where);
   const headline =
     why === undefined
       ? [`Planned for ${of}: ${planCounts(changes, plan)}; nothing was sent. ${ran}`]

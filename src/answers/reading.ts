@@ -2,7 +2,14 @@ import { amount, thousands } from "../platform/text.ts";
 import type { SeenTargeting } from "../runs/backend.ts";
 import type { Saved } from "../saves/save-state.ts";
 import type { OptionRecord, TargetingRecord } from "../spec/records.ts";
-import { fenced, fenceIfForeign, quoteUntrusted, quoteUntrustedLast, withForeignLast } from "./fence.ts";
+import {
+  fenced,
+  fenceIfForeign,
+  namedInSentence,
+  quoteUntrusted,
+  quoteUntrustedLast,
+  withForeignLast,
+} from "./fence.ts";
 import { EMPTY_WORDS, many } from "./message-words.ts";
 
 /** The fields of an option in a concise answer. Fields that the API document does not mention are never shown. */
@@ -121,7 +128,7 @@ export function savedText({ savedTo, base, counts, largest = [], option }: Saved
   const { options, contextIds } = counts;
   const ids = many(contextIds, "Context ID");
   const what = option === undefined ? `${many(options, "option")} with ${ids}` : ids;
-  const of = option === undefined ? "" : ` of the option ${quoteUntrusted(option.name)} (${option._id})`;
+  const of = option === undefined ? "" : ` of the option ${namedInSentence(option.name, option._id)}`;
   const { groups = 0, subOptions = 0, withoutContexts = 0 } = counts;
   const found = [
     groups > 0 && many(groups, "group"),

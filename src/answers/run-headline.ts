@@ -4,9 +4,8 @@ import type { EndedRun } from "../runs/kind-runs.ts";
 import type { Did, Elsewhere, RowCounts } from "../runs/outcome.ts";
 import type { Interrupted } from "../runs/registry.ts";
 import type { OptionCounts, RunStatus } from "../runs/report.ts";
-import { nameProblem } from "../spec/names-and-contexts.ts";
 import type { Approval } from "./approvals.ts";
-import { fenceIfForeign, joinedRanges, placesWords, quoteShort, quoteUntrusted } from "./fence.ts";
+import { fenceIfForeign, joinedRanges, namedInSentence, placesWords, quoteShort, quoteUntrusted } from "./fence.ts";
 import { many } from "./message-words.ts";
 import type { ReportedRun } from "./run-results.ts";
 
@@ -210,7 +209,7 @@ function ofAll(count: number, all: number, noun: string, options = { count: 0, i
 function whereWords({ totals, tool, counts }: ReportedRun): string {
   if (totals === undefined) return "";
   const { name, targetingId, optionCount } = totals;
-  const of = nameProblem(name) === undefined ? `${quoteUntrusted(name)} (${targetingId})` : targetingId;
+  const of = namedInSentence(name, targetingId);
   const prefix = tool === "delete_options" && counts.succeeded > 0 ? " from" : " in";
   const isUpdate = tool.startsWith("update");
   const all = isUpdate || tool === "apply_plan" ? many(optionCount, "option") : thousands(optionCount);

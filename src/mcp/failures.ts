@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { escapeInvisible, fenceIfForeign } from "../answers/fence.ts";
 import { requestFailure } from "../answers/request-messages.ts";
-import { isApiError } from "../api/errors.ts";
+import { type ApiError, isApiError, RejectedError } from "../api/errors.ts";
 import { UnsupportedEventError } from "../events/event-types.ts";
 import type { Log } from "../observe/log.ts";
 import { FileError } from "../platform/files.ts";
@@ -31,10 +31,10 @@ export function failureOf(thrown: unknown, tool: string, log: Log): SummarizedFa
     const remedy = `list_event_types ${tool === "list_event_types" ? "{} shows all events" : "says what each event needs"}.`;
     return { message: thrown.message, remedy };
   }
-  if (isApiError(thrown)) return requestFailure(thrown);
+  if (isApiError(thrown)) return serviceFailure(thrown);
   if (thrown instanceof PlanningError) {
-    const { message, remedy } = requestFailure(thrown.failed);
-    return { message: `planning the call failed, so nothing was changed: ${message}`, remedy };
+    const { message, remedy, ofService } = serviceFailure(thrown.failed);
+    return { ofService, message: `planning the call failed, so nothing was changed: ${message}`, remedy };
   }
   const fault = randomBytes(4).toString("hex");
   log.error("a tool failed unexpectedly", { tool, fault, error: thrown });
@@ -44,12 +44,20 @@ export function failureOf(thrown: unknown, tool: string, log: Log): SummarizedFa
   };
 }
 
+function serviceFailure(error: ApiError) {
+  const own = error instanceof RejectedError ? [error.route] : [];
+  return { ...requestFailure(error), ofService: { own } } as const;
+}
+
 const LONGEST_LINE = 4000;
+
+/** Matches a text that has its own marked part, such as what the service said. Foreign text cannot begin a line. */
+const FENCED = /^<untrusted-[0-9a-f]+>$/m;
 
 /**
  * Makes an error readable and safe for a model. Cuts long lines, escapes invisible characters, and marks text that
- * comes from a file, because other people may have written it. Texts in `own` come from the call or the settings, and
- * are not marked.
+ * comes from a file or the service, because other people may have written it. Texts in `own` come from the call or the
+ * settings, and are not marked.
  */
 export function readable(failure: SummarizedFailure, own: readonly string[] = []): SummarizedFailure {
   const cut = (line: string): string => (line.length > LONGEST_LINE ? `${line.slice(0, LONGEST_LINE)}…` : line);
@@ -59,9 +67,13 @@ export function readable(failure: SummarizedFailure, own: readonly string[] = []
       .map((line) => escapeInvisible(cut(line)))
       .join("\n");
   const [message, remedy] = [inLines(failure.message), failure.remedy && inLines(failure.remedy)];
-  const lines = failure.isOfFile ? [message, ...(remedy ? [remedy] : [])] : [];
-  const parts = lines.map((line) => fenceIfForeign([line], own));
+  const isForeign = failure.isOfFile === true || failure.ofService !== undefined;
+  const marked = remedy !== undefined && FENCED.test(remedy) ? [remedy] : [];
+  const lines = isForeign ? [message, ...(remedy && marked.length === 0 ? [remedy] : [])] : [];
+  const ours = [...own, ...(failure.ofService?.own ?? [])];
+  const parts = lines.map((line) => fenceIfForeign([line], ours));
   const isAllForeign = parts.every(([part], at) => part !== lines[at]);
-  const text = (isAllForeign ? fenceIfForeign(lines, own) : parts.flat()).join("\n");
+  const shown = isAllForeign ? fenceIfForeign(lines, ours) : parts.flat();
+  const text = isForeign ? [...shown, ...marked].join("\n") : "";
   return { ...failure, message, remedy, ...(text && { text }) };
 }

@@ -27,7 +27,7 @@ import { endIfExpired, waitsForDecision } from "../tools/write/awaiting-decision
 import { progressWords, waitWithinCall } from "../tools/write/within-call.ts";
 import { needsOther, resultFor, servicesOfCall } from "./answer-call.ts";
 import { canAsk, canOpen, type Declaring, elicitationResult, followsTasks, formRequest, TASKS } from "./elicitation.ts";
-import { failureOf } from "./failures.ts";
+import { failureOf, readable } from "./failures.ts";
 import { arrivalOf, type ServerParts } from "./server-parts.ts";
 
 // Tasks follow the draft of the extension at commit e4345978be1f of modelcontextprotocol/ext-tasks (2026-08-21). A task
@@ -211,7 +211,7 @@ async function taskOf(named: Named, taskId: string, context: ToolContext, reques
   } catch (thrown) {
     if (!(thrown instanceof DamagedRunError)) throw thrown;
     const failure = failureOf(thrown, "tasks/get", parts.log);
-    return endedTask("completed", failureAnswer(failure, context.environment), task.createdAt);
+    return endedTask("completed", failureAnswer(readable(failure), context.environment), task.createdAt);
   }
   if (run === undefined) throw notFound();
   const status = TASK_STATUS[await standingOf(run, named, context)];

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { readCursor } from "../answers/budget.ts";
-import { fenced, quoteUntrusted } from "../answers/fence.ts";
+import { fenced, fenceIfForeign, quoteUntrusted } from "../answers/fence.ts";
 import { listLine, optionRow, seenLine } from "../answers/reading.ts";
 import type { ManagementApi } from "../api/management.ts";
 import type { NamedTargeting } from "../changes/call.ts";
@@ -13,7 +13,7 @@ import { differenceOf, NameIndex } from "../platform/by-key.ts";
 import { isJsonObject } from "../platform/json.ts";
 import { readOptions } from "../reads/option-lists.ts";
 import type { SeenTargeting } from "../runs/backend.ts";
-import { isUlid } from "../spec/names-and-contexts.ts";
+import { isUlid, nameProblem } from "../spec/names-and-contexts.ts";
 import type { OptionRecord } from "../spec/records.ts";
 import { fileWithinWait, managementOf, undefinedIfLate } from "./apis.ts";
 import { type ToolAnswer, type ToolContext, ToolError, type ToolOutcome, type Waiting } from "./define-tool.ts";
@@ -63,9 +63,11 @@ export async function checkSameName(
 ): Promise<void> {
   if (name === seen) return;
   await memory.remember([{ _id, name }]);
+  const isValid = nameProblem(name) === undefined;
+  const now = isValid ? `is now named ${quoteUntrusted(name)}` : "now has another name";
   throw new ToolError(
-    `the targeting that was named ${quoteUntrusted(seen)} is now named ${quoteUntrusted(name)}; nothing was sent`,
-    `To use it, give targetingId ${_id} or targetingName ${quoteUntrusted(name)}. ` +
+    `the targeting that was named ${quoteUntrusted(seen)} ${now}; nothing was sent`,
+    `To use it, give targetingId ${_id}${isValid ? ` or targetingName ${quoteUntrusted(name)}` : ""}. ` +
       `For another targeting that is named ${quoteUntrusted(seen)} now, give its targetingId (shown in the web console).`,
   );
 }
@@ -132,7 +134,7 @@ export function withNote<Outcome extends ToolOutcome>(
   if (note === undefined || "ask" in outcome) return outcome;
   const { structured, text, isError } = outcome;
   const all = typeof structured.note === "string" ? `${note} ${structured.note}` : note;
-  return { structured: { ...structured, note: all }, text: `${note}\n${text}`, isError };
+  return { structured: { ...structured, note: all }, text: `${fenceIfForeign([note]).join("\n")}\n${text}`, isError };
 }
 
 export function ulidArgument(argument: string, value: string): string {

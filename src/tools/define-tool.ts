@@ -130,6 +130,8 @@ export interface SummarizedFailure extends Failure {
   readonly runId?: string;
   /** Whether the failure may quote text from a file. */
   readonly isOfFile?: boolean;
+  /** Set if the failure may quote text from the API or a proxy. `own`: the texts in it that are ours. */
+  readonly ofService?: { readonly own: readonly string[] };
   /** The text of the answer. Default: the message and the remedy. */
   readonly text?: string;
 }
