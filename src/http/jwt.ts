@@ -80,13 +80,8 @@ export function jwtVerifier(options: JwtOptions, problem: KeysProblem = () => un
 
 /** Throws if typ, alg, iss, aud or exp of a token is invalid. Such a token causes no request to the issuer. */
 function refuseAtSight(token: string, { issuer, audience, kind = "access" }: JwtOptions): void {
-  const { typ, alg } = decodeProtectedHeader(token);
-  const type =
-    typ === undefined
-      ? "jwt"
-      : String(typ)
-          .toLowerCase()
-          .replace(/^application\//, "");
+  const { typ = "jwt", alg }: { readonly typ?: unknown; readonly alg?: string } = decodeProtectedHeader(token);
+  const type = typeof typ === "string" ? typ.toLowerCase().replace(/^application\//, "") : undefined;
   if (!TYPES[kind].some((one) => one === type)) throw invalid(`the token's typ must be ${TYPES[kind].join(" or ")}`);
   if (alg === undefined || !ALGORITHMS.includes(alg))
     throw invalid(`the token's alg must be one of ${ALGORITHMS.join(", ")}`);

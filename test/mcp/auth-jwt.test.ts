@@ -247,6 +247,8 @@ describe("the keys that an issuer publishes", () => {
     for (const typ of ["logout+jwt", "id+jwt", "dpop+jwt", "secevent+jwt", "application/logout+jwt", "", "at+jwt "]) {
       await expect(verify(0, { typ }), typ).rejects.toThrow("the token's typ must be jwt or at+jwt");
     }
+    const odd = { typ: ["at+jwt"] };
+    await expect(verify(0, JSON.parse(JSON.stringify(odd)))).rejects.toThrow("the token's typ must be jwt or at+jwt");
   });
 });
 
