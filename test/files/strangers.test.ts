@@ -946,13 +946,21 @@ describe("hostile workbooks", () => {
   const header = row("Option", "Context IDs");
   const number = (at: number) => row(`Option ${at}`, '<c s="0"><v>3.14159265358</v></c>');
 
-  test.each([`0.${"0".repeat(60)}`, `0.${"0".repeat(100_000)}`, "#,".repeat(100_000), `# ?/${"?".repeat(15)}`])(
-    "a number whose format would take minutes is read as it is: %.20s",
-    async (code) => {
-      const { rows } = await read("a.xlsx", workbook(rowsOf(header, number(1)), { formats: [code] }));
-      expect(rows).toEqual([["Option 1", "3.14159265358"]]);
-    },
-  );
+  test.each([
+    ...[`0.${"0".repeat(60)}`, `0.${"0".repeat(100_000)}`, "#,".repeat(100_000), `# ?/${"?".repeat(15)}`],
+    ...["#".repeat(65), "#".repeat(255), `0;${"#".repeat(65)}`],
+  ])("a number whose format would take minutes is read as it is: %.20s", async (code) => {
+    const { rows } = await read("a.xlsx", workbook(rowsOf(header, number(1)), { formats: [code] }));
+    expect(rows).toEqual([["Option 1", "3.14159265358"]]);
+  });
+
+  test("a long number format with short sections is applied", async () => {
+    const code = `0.00_-;-0.00_-;${"_x".repeat(20)}0;${"_y".repeat(20)}@`;
+    const { rows } = await read("a.xlsx", workbook(rowsOf(header, number(1)), { formats: [code] }));
+    expect(code.length).toBeGreaterThan(64);
+    expect(rows).toEqual([["Option 1", expect.stringContaining("3.14")]]);
+    expect(rows).not.toEqual([["Option 1", "3.14159265358"]]);
+  });
 
   test.each([
     ["nested tags", "<a>".repeat(101), "more than 100 nested tags"],

@@ -239,13 +239,20 @@ const TEXT = "@";
 
 /** The maximum length of a format in Excel. */
 const MAX_FORMAT = 255;
+/** The maximum length of each section of a format (one for positive numbers, one for negative numbers, and so on). */
+const MAX_SECTION = 64;
 
 /**
- * Returns whether a format is longer than spreadsheet programs allow, has more than 30 decimals, or has a fraction with
- * more than three digits. Formatting a number with it could take minutes, so such numbers are read as they are stored.
+ * Returns whether a format is longer than spreadsheet programs allow, has a long section, more than 30 decimals, or a
+ * fraction with more than three digits. The time to format a number grows with the square of a section's length. So
+ * such numbers are read as they are stored.
  */
 function isTooSlow(format: string): boolean {
-  return format.length > MAX_FORMAT || /\.[?#0]{31}|\/[?#0]{4}/.test(format);
+  return (
+    format.length > MAX_FORMAT ||
+    format.split(";").some((one) => one.length > MAX_SECTION) ||
+    /\.[?#0]{31}|\/[?#0]{4}/.test(format)
+  );
 }
 
 /**
