@@ -94,6 +94,14 @@ export function escapeInvisible(line: string): string {
   return line.replace(UNSEEN, escapeOf);
 }
 
+/** Escapes invisible characters except line breaks, as JSON and YAML escape them in texts. For files on a screen. */
+export function escapeInTexts(content: string): string {
+  const unit = (at: number): string => `\\u${at.toString(16).toUpperCase().padStart(4, "0")}`;
+  const units = (character: string): string =>
+    Array.from({ length: character.length }, (_, at) => unit(character.charCodeAt(at))).join("");
+  return content.replace(UNSEEN, (character) => (character === "\n" ? character : units(character)));
+}
+
 /** Escapes invisible characters in a sentence that may contain foreign text. Cuts it after 300 characters. */
 export function plain(text: string): string {
   const { kept, cut } = cutAt(text, LONGEST_SHOWN);

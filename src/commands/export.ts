@@ -11,7 +11,7 @@ import { isOn } from "../runtime/settings-input.ts";
 import { type CommandLine, optionOf } from "../settings/command-line.ts";
 import { SettingsError, text } from "../settings/value-types.ts";
 import { baseFor, isThere, writeOver } from "./plan-files.ts";
-import { confirmInTerminal, onlyWord, printNote, readShowing, withProject } from "./project.ts";
+import { confirmInTerminal, onlyWord, printContent, printNote, readShowing, withProject } from "./project.ts";
 
 export async function runExport(line: CommandLine): Promise<number> {
   const given = onlyWord(line, "the ID or name of a targeting");
@@ -26,7 +26,7 @@ export async function runExport(line: CommandLine): Promise<number> {
     const there = await readShowing(context, targetingId, fresh);
     checkSeenName({ given, byName: false }, there);
     if (to === undefined) {
-      for (const piece of desiredText(there, "yaml")) process.stdout.write(piece);
+      for (const piece of desiredText(there, "yaml")) printContent(piece);
       return 0;
     }
     if (!isForced && !(await mayReplace(to, there, isBaseOnly))) return 1;

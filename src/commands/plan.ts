@@ -20,7 +20,15 @@ import {
   readDesiredFile,
   writeOver,
 } from "./plan-files.ts";
-import { forCommand, type PlanContext, printLines, printNote, readShowing, withProject } from "./project.ts";
+import {
+  forCommand,
+  type PlanContext,
+  printContent,
+  printLines,
+  printNote,
+  readShowing,
+  withProject,
+} from "./project.ts";
 
 interface PlanLine extends AskedFile {
   readonly form: "text" | "json" | "markdown";
@@ -83,7 +91,7 @@ function printProblems(problems: readonly Problem[], { file, form }: PlanLine): 
 
 function printJson(value: PlanJson): void {
   const problems = value.problems.map((problem) => ({ ...problem, remedy: forCommand(problem.remedy) }));
-  process.stdout.write(`${JSON.stringify({ ...value, problems }, null, 2)}\n`);
+  printContent(`${JSON.stringify({ ...value, problems }, null, 2)}\n`);
 }
 
 /** Compares the service with a file's base or, without one, with the file. Exit code: 0: equal, 2: not, 1: an error. */

@@ -1,4 +1,4 @@
-import { escapeInvisible } from "../answers/fence.ts";
+import { escapeInTexts, escapeInvisible } from "../answers/fence.ts";
 import type { Tone, TonedLine } from "../answers/plan-words.ts";
 import type { ManagementApi } from "../api/management.ts";
 import { failureOf } from "../mcp/failures.ts";
@@ -124,6 +124,11 @@ export async function readShowing(
   if (isTerminal) process.stderr.write("\r\u001b[K");
   await memory.remember([there.targeting]);
   return there;
+}
+
+/** Prints the content of a file. In a terminal, escapes invisible characters. A file or pipe gets it as it is. */
+export function printContent(content: string): void {
+  process.stdout.write(process.stdout.isTTY ? escapeInTexts(content) : content);
 }
 
 /** Prints a text for people. Escapes control characters, which could change what the terminal shows. */
