@@ -13,8 +13,11 @@ const APPROVE = "targeting:approve";
 const LOGIN_MS = 600_000;
 /** The maximum length of a refresh token. It is part of the session in a header of each request. */
 const LONGEST_REFRESH_TOKEN = 4000;
-/** The limits for redirects from the login page. Each one, even if forged, causes a request to the issuer. */
-const BACK: Cap = { atOnce: 32, aMinute: 60, ofOne: 4, ofOneAMinute: 30 };
+/**
+ * The limits for redirects from the login page. Each one, even if forged, causes a request to the issuer. One address
+ * has few that fail, so that strangers cannot use up the limit for all.
+ */
+const BACK: Cap = { atOnce: 32, aMinute: 60, ofOne: 4, ofOneAMinute: 6 };
 const CHECKS: Cap = { atOnce: 8, aMinute: Number.POSITIVE_INFINITY, ofOne: 8, ofOneAMinute: Number.POSITIVE_INFINITY };
 
 const NO_LOGIN = "This login was not started in this tab, was used before, or took over 10 minutes. Log in again.";
@@ -183,7 +186,10 @@ function usedOnce(now: () => number) {
   };
 }
 
-/** How much work may run at once and start in a minute, in all and for one network address (`ofOne…`). */
+/**
+ * How much work may run at once and start in a minute, in all and for one network address (`ofOne…`). For one address,
+ * work that succeeded does not count: many people may share an address.
+ */
 interface Cap {
   readonly atOnce: number;
   readonly aMinute: number;
@@ -193,17 +199,21 @@ interface Cap {
 
 /** Returns a function that runs work for a network address. It throws a TooManyLogins if that would exceed a limit. */
 function capped({ atOnce, aMinute, ofOne, ofOneAMinute }: Cap, now: () => number) {
-  let begun: readonly { readonly peer: string; readonly at: number }[] = [];
+  let begun: readonly { readonly peer: string; readonly at: number; succeeded: boolean }[] = [];
   let running: readonly string[] = [];
   return async <Result>(peer: string, work: () => Promise<Result>): Promise<Result> => {
     begun = begun.filter(({ at }) => Math.abs(now() - at) < 60_000);
     const isFull = running.length >= atOnce || running.filter((one) => one === peer).length >= ofOne;
-    const isBusy = begun.length >= aMinute || begun.filter((one) => one.peer === peer).length >= ofOneAMinute;
+    const isBusy =
+      begun.length >= aMinute || begun.filter((one) => one.peer === peer && !one.succeeded).length >= ofOneAMinute;
+    const own = { peer, at: now(), succeeded: false };
     if (isFull || isBusy) throw new TooManyLogins();
-    if (aMinute !== Number.POSITIVE_INFINITY) begun = [...begun, { peer, at: now() }];
+    if (aMinute !== Number.POSITIVE_INFINITY) begun = [...begun, own];
     running = [...running, peer];
     try {
-      return await work();
+      const result = await work();
+      own.succeeded = true;
+      return result;
     } finally {
       running = running.toSpliced(running.indexOf(peer), 1);
     }
