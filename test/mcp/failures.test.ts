@@ -5,7 +5,7 @@ import { UnsupportedEventError } from "../../src/events/event-types.ts";
 import { failureOf, readable } from "../../src/mcp/failures.ts";
 import { createLog } from "../../src/observe/log.ts";
 import { withNote } from "../../src/tools/arguments.ts";
-import { PlanningError } from "../../src/tools/write/planned.ts";
+import { PlanningError } from "../../src/tools/write/within-call.ts";
 
 const silent = createLog({ level: "silent", write: () => {}, redact: String, now: Date.now, work: undefined });
 
