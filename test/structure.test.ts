@@ -36,7 +36,7 @@ test("only the settings and the commands read the environment", () => {
 
 test("only the opening of a browser starts other programs, without the keys", () => {
   expect(found(/^import .*"node:(?:child_process|cluster)"/)).toEqual([
-    'web/browser.ts: import { spawn } from "node:child_process";',
+    'web/open-browser.ts: import { spawn } from "node:child_process";',
   ]);
 });
 

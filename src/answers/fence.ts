@@ -14,7 +14,7 @@ const LONGEST_NAME = 36;
 const TAG_DIGITS = 4;
 
 /** Matches invisible characters, and characters that begin a new line. */
-const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
+export const UNSEEN = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
 /** Marks lines as foreign text. Foreign text in them must be quoted, so that no line of it can be the end mark. */
 export function fenced(lines: readonly string[]): string {
@@ -92,14 +92,6 @@ function quoted(text: string, most: number): string {
 /** Escapes control, bidirectional and invisible characters. */
 export function escapeInvisible(line: string): string {
   return line.replace(UNSEEN, escapeOf);
-}
-
-/** Escapes invisible characters except line breaks, as JSON and YAML escape them in texts. For files on a screen. */
-export function escapeInTexts(content: string): string {
-  const unit = (at: number): string => `\\u${at.toString(16).toUpperCase().padStart(4, "0")}`;
-  const units = (character: string): string =>
-    Array.from({ length: character.length }, (_, at) => unit(character.charCodeAt(at))).join("");
-  return content.replace(UNSEEN, (character) => (character === "\n" ? character : units(character)));
 }
 
 /** Escapes invisible characters in a sentence that may contain foreign text. Cuts it after 300 characters. */

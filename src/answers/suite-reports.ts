@@ -1,6 +1,7 @@
 import { BASES, BASIS_WORDS } from "../events/catalogue.ts";
 import type { contentsOf, SuiteFormat } from "../events/suites/emit.ts";
-import { type CaseResult, eventsWords, isUnanswered, type SuiteReport } from "../events/suites/run-suite.ts";
+import { eventsWords, isUnanswered } from "../events/suites/run-suite.ts";
+import type { CaseResult, SuiteReport } from "../events/suites/suite.ts";
 import { type EventSuite, eventsOf } from "../events/suites/suite.ts";
 import { defined } from "../platform/by-key.ts";
 import { amount, capitalized, cutText } from "../platform/text.ts";

@@ -8,7 +8,7 @@ import { type Access, callsTools, type ProjectKeys, readAccess, secretsIn } from
 import type { CommandLine } from "../settings/command-line.ts";
 import { SETTING_LIST, SETTINGS } from "../settings/registry.ts";
 import { type Settings, type SettingsInput, type Source, settingText } from "../settings/settings.ts";
-import { type Setting, SettingsError, shownText, withoutCredentials } from "../settings/value-types.ts";
+import { type Setting, SettingsError } from "../settings/value-types.ts";
 import { localCaller } from "../web/browser.ts";
 import { checkEvents, checkIssuer, checkManagement } from "./doctor-apis.ts";
 import {
@@ -22,6 +22,7 @@ import {
   problem,
   type StoreShown,
 } from "./doctor-machine.ts";
+import { shownText, withoutCredentials } from "./shown-address.ts";
 
 /** The time limit of a probe in milliseconds. Probes are not retried, because a person waits for the result. */
 const PROBE_TIMEOUT_MS = 10_000;

@@ -7,7 +7,8 @@ import { type CommandLine, optionOf } from "../settings/command-line.ts";
 import type { Settings } from "../settings/settings.ts";
 import { SettingsError, wholeNumber } from "../settings/value-types.ts";
 import type { ToolServices } from "../tools/define-tool.ts";
-import { localCaller, localUserName, openBrowser } from "../web/browser.ts";
+import { localCaller, localUserName } from "../web/browser.ts";
+import { openBrowser } from "../web/open-browser.ts";
 import { shownEnvironment } from "../web/seen.ts";
 
 /** The command ends if the page was not open in any browser tab for this many milliseconds. */

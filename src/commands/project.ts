@@ -1,4 +1,4 @@
-import { escapeInTexts, escapeInvisible } from "../answers/fence.ts";
+import { escapeInvisible, UNSEEN } from "../answers/fence.ts";
 import type { Tone, TonedLine } from "../answers/plan-words.ts";
 import type { ManagementApi } from "../api/management.ts";
 import { failureOf } from "../mcp/failures.ts";
@@ -215,4 +215,12 @@ export function printLines(lines: readonly TonedLine[]): void {
     return isColored && color !== undefined ? `\u001b[${color}m${text}\u001b[0m` : text;
   });
   process.stdout.write(`${texts.join("\n")}\n`);
+}
+
+/** Escapes invisible characters except line breaks, as JSON and YAML escape them in texts. For files on a screen. */
+function escapeInTexts(content: string): string {
+  const unit = (at: number): string => `\\u${at.toString(16).toUpperCase().padStart(4, "0")}`;
+  const units = (character: string): string =>
+    Array.from({ length: character.length }, (_, at) => unit(character.charCodeAt(at))).join("");
+  return content.replace(UNSEEN, (character) => (character === "\n" ? character : units(character)));
 }

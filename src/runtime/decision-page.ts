@@ -1,7 +1,8 @@
 import type { Settings } from "../settings/settings.ts";
 import { type DecisionPage, once, type ToolServices } from "../tools/define-tool.ts";
-import { localCaller, localUserName, mayOpenBrowser, openBrowser } from "../web/browser.ts";
+import { localCaller, localUserName, mayOpenBrowser } from "../web/browser.ts";
 import type { LinkedPage } from "../web/linked-page.ts";
+import { openBrowser } from "../web/open-browser.ts";
 import type { ServerProcess } from "./connect.ts";
 
 /** If the opened page is not shown within this many milliseconds, approval is requested in another way. */

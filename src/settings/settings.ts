@@ -10,7 +10,7 @@ import {
   type UnusableSettings,
 } from "./environment.ts";
 import { SETTING_LIST, SETTINGS } from "./registry.ts";
-import { KEYS_AND_ADDRESSES, OWN_PREFIX, type Read, type Setting, SettingsError, shownText } from "./value-types.ts";
+import { KEYS_AND_ADDRESSES, OWN_PREFIX, type Read, type Setting, SettingsError } from "./value-types.ts";
 
 export interface SettingsInput extends Platform {
   readonly flags: ReadonlyMap<string, string>;
@@ -120,7 +120,8 @@ function halfPairsOf({ overHttp, overStdio }: SettingsInput, { ownKeys, accessFi
 function parse<Value>(setting: Setting<Value, unknown>, text: string): Value {
   const value = setting.form.read(text);
   if (value !== undefined) return value;
-  const shown = setting.secret ? "" : `; it is ${JSON.stringify(shownText(setting, text).slice(0, 80))}`;
+  // An address may contain a password or a key.
+  const shown = setting.secret || /[@?#]/.test(text) ? "" : `; it is ${JSON.stringify(text.slice(0, 80))}`;
   throw new SettingsError(`${nameOf(setting)} must be ${setting.form.words}${shown}`, setting.variable);
 }
 
@@ -166,17 +167,6 @@ function secretsIn(given: string | undefined): readonly string[] {
   // Errors of the database may contain the decoded password, so that is a secret as well.
   const plain = /^postgres/i.test(given) && !/%(?![0-9a-f]{2})/i.test(password) ? [decodeURIComponent(password)] : [];
   return password === "" ? [] : [...new Set([password, ...plain])];
-}
-
-const SECRET_VARIABLES: ReadonlySet<string> = new Set(
-  SETTING_LIST.flatMap(({ variable, secret }) => (secret ? [variable] : [])),
-);
-
-/** Returns the environment for another program: without the secret settings, in any case (Windows ignores the case). */
-export function withoutSecrets(environment: Platform["environment"]): Platform["environment"] {
-  return Object.fromEntries(
-    Object.entries(environment).filter(([variable]) => !SECRET_VARIABLES.has(variable.toUpperCase())),
-  );
 }
 
 /** Returns variables that have our prefix but are not settings. They are probably misspelt. */

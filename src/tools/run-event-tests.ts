@@ -8,7 +8,8 @@ import { liveTestsEffect, suiteReportAnswer } from "../answers/suite-reports.ts"
 import { isApproval } from "../changes/approvals.ts";
 import { BASIS_WORDS } from "../events/catalogue.ts";
 import { observerOf } from "../events/run/verdicts.ts";
-import { junitXml, runSuite, type SuiteReport } from "../events/suites/run-suite.ts";
+import { junitXml, runSuite } from "../events/suites/run-suite.ts";
+import type { SuiteReport } from "../events/suites/suite.ts";
 import { type EventSuite, eventSuite } from "../events/suites/suite.ts";
 import type { KeptSuite } from "../events/suites/suite-store.ts";
 import { validateEvent } from "../events/validate.ts";

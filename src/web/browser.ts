@@ -1,13 +1,9 @@
-import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { hostname, userInfo } from "node:os";
-import { delimiter } from "node:path";
-import { type Settings, withoutSecrets } from "../settings/settings.ts";
+import type { Settings } from "../settings/settings.ts";
 
-type Variables = Readonly<Record<string, string | undefined>>;
+export type Variables = Readonly<Record<string, string | undefined>>;
 
-/** If a command that opens the browser fails within this many milliseconds, the next command is tried. */
-const FAILS_WITHIN_MS = 2000;
 const CONTAINER_MARKS = ["/.dockerenv", "/run/.containerenv"];
 
 /**
@@ -26,47 +22,6 @@ export function mayOpenBrowser(
   if (CI || isContainer || (SSH_CONNECTION && !BROWSER)) return false;
   if (BROWSER) return true;
   return platform === "linux" ? Boolean(DISPLAY || WAYLAND_DISPLAY) : platform === "darwin" || platform === "win32";
-}
-
-/**
- * Opens an address in the person's browser, without a shell. Uses the first command that starts and does not fail
- * within two seconds. The command gets the environment without the keys. Returns false if no command works.
- */
-export async function openBrowser(
-  address: string,
-  environment: Variables,
-  platform = process.platform,
-): Promise<boolean> {
-  for (const [program, ...args] of openersOf(environment, platform)) {
-    if (program === undefined) continue;
-    const given = args.some((arg) => arg.includes("%s"))
-      ? args.map((arg) => arg.replaceAll("%s", address))
-      : [...args, address];
-    if (await started(program, given, withoutSecrets(environment))) return true;
-  }
-  return false;
-}
-
-function openersOf({ BROWSER }: Variables, platform: NodeJS.Platform): readonly (readonly string[])[] {
-  const own = (BROWSER ?? "").split(delimiter).flatMap((command) => (command === "" ? [] : [command.split(" ")]));
-  if (own.length > 0) return own;
-  if (platform === "darwin") return [["open"]];
-  return platform === "win32" ? [["rundll32", "url.dll,FileProtocolHandler"]] : [["xdg-open"]];
-}
-
-function started(program: string, args: readonly string[], environment: Variables): Promise<boolean> {
-  return new Promise((resolve) => {
-    const options = { stdio: "ignore", detached: true, shell: false, env: { ...environment } } as const;
-    const child = spawn(program, [...args], options);
-    const timer = setTimeout(() => resolve(true), FAILS_WITHIN_MS);
-    const finish = (isOpen: boolean): void => {
-      clearTimeout(timer);
-      resolve(isOpen);
-    };
-    child.once("error", () => finish(false));
-    child.once("exit", (code) => finish(code === 0));
-    child.unref();
-  });
 }
 
 /** Returns the name of the user of this machine, which the audit log records with decisions. */

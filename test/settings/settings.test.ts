@@ -3,11 +3,12 @@ import { tmpdir } from "node:os";
 import { delimiter, join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
 import { settingsHelp } from "../../src/commands/help.ts";
+import { shownAddress, withoutCredentials } from "../../src/commands/shown-address.ts";
 import { wordsAsFolders } from "../../src/commands/stdio.ts";
 import { parseCommandLine } from "../../src/settings/command-line.ts";
 import { proxyFor } from "../../src/settings/environment.ts";
 import { readSettings, stateFolder } from "../../src/settings/settings.ts";
-import { SettingsError, shownAddress, withoutCredentials } from "../../src/settings/value-types.ts";
+import { SettingsError } from "../../src/settings/value-types.ts";
 
 const HOME = "/home/person";
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { SETTING_LIST } from "../../src/settings/registry.ts";
-import { openBrowser } from "../../src/web/browser.ts";
+import { openBrowser } from "../../src/web/open-browser.ts";
 
 test("the program that opens the browser gets the environment without any secret setting", async () => {
   const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-browser-"));

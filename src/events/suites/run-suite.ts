@@ -1,4 +1,3 @@
-import * as z from "zod";
 import {
   AmbiguousError,
   type ApiError,
@@ -12,48 +11,11 @@ import type { EventAnswer, EventApi } from "../../api/events.ts";
 import { defined } from "../../platform/by-key.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { EVENT_MESSAGES } from "../../spec/events.ts";
-import { BASES, BASIS_WORDS, VERDICTS, type Verdict } from "../catalogue.ts";
+import { BASIS_WORDS, type Verdict } from "../catalogue.ts";
 import { runEndOf } from "../run/verdicts.ts";
-import { CASE_KINDS, type EventCase, type EventSuite, eventsOf } from "./suite.ts";
-
-const caseResult = z.object({
-  id: z.string(),
-  title: z.string(),
-  kind: z.enum(CASE_KINDS),
-  expected: z.enum(VERDICTS),
-  basis: z.enum(BASES),
-  rule: z.string().exactOptional(),
-  /** The result of a case. `unobservable`: the answers do not show what the verdict was. */
-  status: z.enum(["matched", "mismatched", "unobservable"]),
-  /** The verdict that was observed. `accepted`: the answer was `ok`, which ignored events get as well. */
-  observed: z.enum([...VERDICTS, "accepted"]).exactOptional(),
-  reason: z.enum(["answerLost", "answerNotUnderstood", "notSent", "notRun"]).exactOptional(),
-  /** The status of an answer that was not usable, and the first message in it. */
-  statusCode: z.number().exactOptional(),
-  said: z.string().exactOptional(),
-  /** If a sequence is not matched: the numbers of its events with this result. The answer is that of the first one. */
-  events: z.array(z.number()).exactOptional(),
-  /** If the case is mismatched: the finding that decides the verdict, as a sentence. Absent if there is no finding. */
-  finding: z.string().exactOptional(),
-  milliseconds: z.number(),
-});
-
-export type CaseResult = Readonly<z.output<typeof caseResult>>;
+import { type CaseResult, type EventCase, type EventSuite, eventsOf, type SuiteReport } from "./suite.ts";
 
 type CaseStatus = CaseResult["status"];
-
-export const suiteReport = z.object({
-  cases: z.number(),
-  matched: z.number(),
-  mismatched: z.number(),
-  unobservable: z.number(),
-  results: z.array(caseResult),
-  /** Set if an error that concerns all cases, such as an invalid key, ended the run: the stored fields of the error. */
-  ended: z.record(z.string(), z.unknown()).exactOptional(),
-});
-
-/** The report of a suite that was run. `cases` is the sum of `matched`, `mismatched` and `unobservable`. */
-export type SuiteReport = Readonly<z.output<typeof suiteReport>>;
 
 export interface RunSuiteOptions {
   readonly api: EventApi;

@@ -4,8 +4,7 @@ import { parseJson } from "../../platform/json.ts";
 import type { SuiteTexts } from "../../runs/backend.ts";
 import { RunStoreError } from "../../runs/store.ts";
 import type { SUITE_FORMATS, SuiteFormat } from "./emit.ts";
-import { type SuiteReport, suiteReport } from "./run-suite.ts";
-import { type EventSuite, eventSuite } from "./suite.ts";
+import { type EventSuite, eventSuite, type SuiteReport, suiteReport } from "./suite.ts";
 
 export interface KeptSuite {
   readonly suiteId: string;
