@@ -57,8 +57,6 @@ export interface ChangeWorld extends FinishingWorld {
   readonly project: string;
   /** The time limit of a request, in milliseconds. This long after a run has ended, none of its requests is open. */
   readonly requestTimeoutMs: number;
-  /** The maximum number of deletions in one call. The options of a deleted targeting count as well. */
-  readonly maxDeletes: number;
 }
 
 export type ChangeRun = Run<WriteCall, RunState>;

@@ -27,7 +27,6 @@ import {
 } from "./change-kinds.ts";
 import { type ChangeRun, type ChangeWorld, changeRunKind, type NewApproval } from "./change-run.ts";
 import { RunState } from "./change-state.ts";
-import { checkDeletions } from "./deletion-limit.ts";
 import { effectsOfRun } from "./done.ts";
 import type { Loss, Plan, Planning } from "./plan/plan.ts";
 import { plannedRequests, weighed } from "./plan/requests.ts";
@@ -82,11 +81,10 @@ export class Changes {
     return api.forCall?.() ?? api;
   }
 
-  /** Plans a call without writing anything. Throws the ApiError of a failed read, or a FileError if it is refused. */
+  /** Plans a call without writing anything. Throws the ApiError of a failed read, or a FileError. */
   async plan(call: WriteCall, signal: AbortSignal, bytes?: ByteSource): Promise<Plan> {
     const resolve = this.#resolveUndone(call, signal);
     const plan = await changeOf(call).plan({ api: this.api(), signal, bytes, resolve });
-    if (call.tool === "delete_targeting") checkDeletions(plan.losses, this.#context.maxDeletes);
     if (call.tool !== "apply_plan" && needsConfirmation(plan)) {
       const { noteTargetingFacts } = await import("./plan/planners.ts");
       await noteTargetingFacts(plan, { api: this.api(), signal });

@@ -241,8 +241,7 @@ function servicesOver(apis: Apis, settings: Settings, { backend, log, around, on
     ...(around && { around }),
   };
   const observe = environment.kind === "sandbox" && sandbox && { observe: observerOf(sandboxOver(sandbox)) };
-  const changes =
-    driven && new Changes({ ...world, api: driven, routes, requestTimeoutMs, maxDeletes: settings.maxDeletes });
+  const changes = driven && new Changes({ ...world, api: driven, routes, requestTimeoutMs });
   const sending = eventApi && new EventRuns({ ...world, api: eventApi, ...observe });
   const contents = lasting
     ? backend.contents(id, (error) =>

@@ -5,10 +5,9 @@ import type { ManagementApi } from "../api/management.ts";
 import type { WriteCall } from "../changes/call.ts";
 import { changeOf, fileOf } from "../changes/change-kinds.ts";
 import { isChangeKind } from "../changes/change-run.ts";
-import { tooManyDeletes } from "../changes/deletion-limit.ts";
 import { undefinedIfFileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
-import { amount, firstOf } from "../platform/text.ts";
+import { amount, firstOf, thousands } from "../platform/text.ts";
 import { findOptions } from "../reads/option-contents.ts";
 import type { ExecutableRun, MayExecute, Refusal } from "../runs/kind.ts";
 import type { RunHeader } from "../runs/store.ts";
@@ -248,4 +247,13 @@ export async function notAllowed(
 function refusedText(kind: "targeting" | "option", ids: readonly string[]): string {
   const why = kind === "targeting" ? "may not be changed here" : "belong to targetings that may not be changed here";
   return `${amount(ids.length, kind)} ${why}: ${firstOf(ids, MAX_NAMED, String)}`;
+}
+
+export function tooManyDeletes(call: WriteCall, maxDeletes: number): NotAllowed | undefined {
+  const { deletions } = changeOf(call);
+  if (deletions <= maxDeletes) return undefined;
+  return {
+    message: `${amount(deletions, "deletion")} in one call ${deletions === 1 ? "is" : "are"} more than the ${thousands(maxDeletes)} that are allowed`,
+    remedy: "Delete fewer at a time. A person can raise the limit with TARGETING_MCP_MAX_DELETES.",
+  };
 }

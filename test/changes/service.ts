@@ -46,7 +46,7 @@ export async function startService(requestTimeoutMs = 120_000, retryBudgetMs = 3
     newRunId: ulidSource(Date.now, Math.random),
     project: "test",
     environment: "sandbox",
-    ...{ retryBudgetMs, requestTimeoutMs: 1000, maxDeletes: 500 },
+    ...{ retryBudgetMs, requestTimeoutMs: 1000 },
     words: ({ code }: { readonly code: string }) => code,
     memory: noMemory(),
   } as const;

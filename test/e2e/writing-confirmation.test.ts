@@ -393,16 +393,3 @@ test("more deletions than allowed are refused before anything is read", async ()
   expect(await session.writesSent()).toEqual([]);
   expect(await session.write("delete_options", { ids: [football, running] })).toMatchObject({ status: "succeeded" });
 });
-
-test("the options of a deleted targeting are deletions as well", async () => {
-  const session = await startSession({ env: { TARGETING_MCP_MAX_DELETES: "4", TARGETING_MCP_CONFIRM: "off" } });
-  const { running, targetingId } = await withOptions(session);
-  for (const args of [{ targetingName: "Sports fans" }, { ids: [targetingId] }, { ids: [targetingId], dryRun: true }]) {
-    const message = await refused(session, "delete_targeting", args);
-    expect(message).toContain("5 deletions (1 targeting with 4 options) in one call are more than the 4");
-    expect(message).toContain("nothing was deleted");
-  }
-  expect(await session.writesSent()).toEqual([]);
-  await session.write("delete_options", { ids: [running] });
-  expect(await session.write("delete_targeting", { ids: [targetingId] })).toMatchObject({ status: "succeeded" });
-});

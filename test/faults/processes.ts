@@ -73,7 +73,7 @@ export function processesFor(
       },
       project: "project",
       environment: "sandbox",
-      ...{ retryBudgetMs: settings.retryBudgetMs, requestTimeoutMs: 60_000, maxDeletes: 500 },
+      ...{ retryBudgetMs: settings.retryBudgetMs, requestTimeoutMs: 60_000 },
       words: ({ code }: { readonly code: string }) => code,
       memory,
     } as const;

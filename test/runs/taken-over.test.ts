@@ -142,14 +142,7 @@ test("a request that left too late is confessed in the journal; its answer settl
   };
   const changes = new Changes({
     ...{ api, store, clock, newRunId, routes: ROUTES, lock: processLock(clock), random: () => 0.5 },
-    ...{
-      project: "p",
-      environment: "sandbox",
-      retryBudgetMs: 1000,
-      requestTimeoutMs: 1000,
-      maxDeletes: 500,
-      words: ({ code }) => code,
-    },
+    ...{ project: "p", environment: "sandbox", retryBudgetMs: 1000, requestTimeoutMs: 1000, words: ({ code }) => code },
     memory: targetingMemory({ now: Date.now, onProblem: () => {} }),
   });
   const header = await changes.keep(CALL, "c");

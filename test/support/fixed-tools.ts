@@ -49,7 +49,7 @@ export async function fixedTools(): Promise<{ readonly context: ToolContext; rea
   const events = eventsOver(application, ROUTES);
   const look = sandboxOver(application);
   const own = { clock, project: "project", environment: "sandbox", words: reasonWords } as const;
-  const times = { retryBudgetMs: 20_000, requestTimeoutMs: 60_000, maxDeletes: 500 };
+  const times = { retryBudgetMs: 20_000, requestTimeoutMs: 60_000 };
   const world = { ...own, ...times, store: memoryRunStore(clock), lock: processLock(clock), memory: services.memory };
   const changes = new Changes({
     ...world,

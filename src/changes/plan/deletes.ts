@@ -67,19 +67,17 @@ export async function planDeleteTargetings(input: Inputs["delete_targeting"], co
 const NAMED = { first: 990, last: 10 } as const;
 
 async function lossOfTargeting(
-  { _id, name, optionCount }: TargetingRecord,
+  { _id, name, optionCount = 0 }: TargetingRecord,
   { api, signal }: PlanningContext,
 ): Promise<Loss> {
-  const loss = { name, _id, kind: "targeting", count: 0 } as const;
+  const loss = { name, _id, kind: "targeting", count: optionCount } as const;
   if (optionCount === 0) return loss;
-  let read = 0;
   const first: LostOption[] = [];
   let last: LostOption[] = [];
   let contextIds: number | undefined = 0;
   let groups = 0;
   let updatedAt = "";
   for await (const { contextCount, ...option } of readOptions(api, _id, signal)) {
-    read += 1;
     if (option.updatedAt !== undefined && option.updatedAt > updatedAt) updatedAt = option.updatedAt;
     if (option.type === "collection") groups += 1;
     contextIds = contextCount === undefined || contextIds === undefined ? undefined : contextIds + contextCount;
@@ -87,9 +85,7 @@ async function lossOfTargeting(
     if (first.length < NAMED.first) first.push(lost);
     else last = [...last.slice(1 - NAMED.last), lost];
   }
-  const counted = { ...loss, count: optionCount ?? read };
-  if (counted.count === 0) return loss;
-  const changed = updatedAt === "" ? counted : { ...counted, updatedAt };
+  const changed = updatedAt === "" ? loss : { ...loss, updatedAt };
   return contextIds === undefined ? changed : { ...changed, contextIds, groups, options: [...first, ...last] };
 }
 

@@ -6,12 +6,11 @@ import type { WriteCall } from "../../changes/call.ts";
 import { CONFIRMATION_MS, changeOf, lossDigest, needsConfirmation } from "../../changes/change-kinds.ts";
 import type { ChangeRun } from "../../changes/change-run.ts";
 import type { ChangeHeader, StartPlanned } from "../../changes/changes.ts";
-import { tooManyDeletes } from "../../changes/deletion-limit.ts";
 import { isGoing, Plan, type Planning } from "../../changes/plan/plan.ts";
 import type { ByteSource } from "../../platform/held-folder.ts";
 import { changesOf } from "../apis.ts";
 import { type ToolAnswer, type ToolContext, ToolError, type ToolOutcome } from "../define-tool.ts";
-import { checkAllowed } from "../execution-guard.ts";
+import { checkAllowed, tooManyDeletes } from "../execution-guard.ts";
 import { reportRun } from "../run-reports.ts";
 import { storeWaitingElsewhere, tokenLater } from "./awaiting-decision.ts";
 import {

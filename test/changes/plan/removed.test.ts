@@ -51,18 +51,3 @@ test("Context IDs that are taken away are kept as changes that give them back", 
   for await (const { runId } of runs.list("tester")) kept.push(await textOf(runs.part(runId, "removed")()));
   expect(kept.filter((text) => text !== "")).toEqual([`${JSON.stringify({ _id, add: ["b"] })}\n`]);
 });
-
-test("the options of a targeting are counted if the service does not say how many there are", async () => {
-  const { changes, run, targeting, api } = await startService();
-  const targetingId = await targeting("News");
-  await run({ tool: "bulk_add_options", input: { targetingId, items: [{ name: "One" }, { name: "Two" }] } });
-  const { getTargeting } = api;
-  const withoutCount: typeof getTargeting = async (...given) => {
-    const { optionCount: _, ...targeting } = await getTargeting(...given);
-    return targeting;
-  };
-  Object.assign(api, { getTargeting: withoutCount });
-  const call = { tool: "delete_targeting", input: { ids: [targetingId] } } as const;
-  const { losses } = await changes.plan(call, new AbortController().signal);
-  expect(losses).toMatchObject([{ kind: "targeting", count: 2, contextIds: 0, groups: 0 }]);
-});

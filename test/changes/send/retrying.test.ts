@@ -51,7 +51,7 @@ async function creating(count: number, reply: Reply) {
     ),
     project: "test",
     environment: "sandbox",
-    ...{ retryBudgetMs: BUDGET_MS, requestTimeoutMs: 60_000, maxDeletes: 500 },
+    ...{ retryBudgetMs: BUDGET_MS, requestTimeoutMs: 60_000 },
     words: ({ code }) => code,
     memory: targetingMemory({ now: () => time.now(), onProblem: () => {} }),
   });
