@@ -290,7 +290,7 @@ class Rows {
     if (typeof truth === "boolean") return truth;
     return this.#drafts.problems.add(
       cell,
-      "exposeChildren cannot be read as yes or no",
+      "exposeChildren must be true or false, or yes or no",
       "Write yes or no, or leave the cell empty.",
     );
   }
