@@ -2,7 +2,6 @@ import type { Settings } from "../settings/settings.ts";
 import { type DecisionPage, once, type ToolServices } from "../tools/define-tool.ts";
 import { localCaller, localUserName, mayOpenBrowser } from "../web/browser.ts";
 import type { LinkedPage } from "../web/linked-page.ts";
-import { openBrowser } from "../web/open-browser.ts";
 import type { ServerProcess } from "./connect.ts";
 
 /** If the opened page is not shown within this many milliseconds, approval is requested in another way. */
@@ -46,7 +45,8 @@ export function decisionPage({ page, serve, environment }: Parts): DecisionPage 
   let opening: Promise<boolean> | undefined;
   const openOnce = (local: LinkedPage): Promise<boolean> => {
     if (opening !== undefined) return opening;
-    const mine = openBrowser(`${local.link()}#/approvals`, environment);
+    const link = `${local.link()}#/approvals`;
+    const mine = import("../web/open-browser.ts").then(({ openBrowser }) => openBrowser(link, environment));
     opening = mine;
     const finish = (): void => {
       if (opening === mine) opening = undefined;

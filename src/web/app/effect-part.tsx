@@ -55,7 +55,7 @@ export function Part({ runId, place, part: { title, count, objects: first } }: P
 }
 
 /** Returns whether the run makes several kinds of changes. */
-export function hasKinds({ counts: { created, changed, deleted } }: Waiting): boolean {
+function hasKinds({ counts: { created, changed, deleted } }: Waiting): boolean {
   return Math.max(created, changed, deleted) < created + changed + deleted;
 }
 
