@@ -40,7 +40,7 @@ export const getTargeting = {
   name: "get_targeting",
   title: "Get a targeting",
   description:
-    "Reads and shows a targeting by ID or name, and how many options and Context IDs are in it. Part of a name finds targetings whose names contain it. Without arguments, shows targetings seen before, because the service cannot list them.",
+    "Reads a targeting by ID or name. summary counts the options and Context IDs in it. Part of a name finds targetings whose names contain it. Without arguments, shows targetings seen before, because the service cannot list them.",
   toolset: "targeting",
   effect: "reads",
   idempotent: true,

@@ -134,7 +134,7 @@ function keyOfOption(header: SheetHeader): (cells: readonly string[]) => string 
 type Found = { readonly object: number } | { readonly problem: Omit<RowResult, "action" | "contextAction"> };
 
 /**
- * Returns a function that returns the result of each row of events. Rows that were sent, or may have been, have none
+ * Returns a function that returns the result of each row of events. Rows that are or may be recorded have none
  * and are omitted: sending them again would count them twice.
  */
 function resultsOfEvents({ state }: EventRun, results: typeof RESULTS): ResultSource["resultOf"] {
@@ -252,7 +252,7 @@ function checkOnly({ run, events }: SheetRun, only: Standing): void {
   }
   if (events !== undefined && (only === "succeeded" || only === "unknown")) {
     throw new ToolError(
-      "a sheet with results has no rows of events that were or may have been sent",
+      "a sheet with results has no rows of events that are or may be recorded",
       only === "unknown"
         ? "To save the events with an unknown result, give saveTo a name that ends in .ndjson."
         : `get_run ${JSON.stringify({ runId, outcome: only })} shows their results.`,

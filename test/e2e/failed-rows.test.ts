@@ -128,7 +128,7 @@ test("rows of events that were not sent are saved by outcome, those that were se
       .map((line) => line.split(",")[0]),
   ).toEqual(["\uFEFFuid", "u-2", ""]);
   const sent = await call(client, "get_run", { runId, outcome: "succeeded", saveTo: "sent.csv" });
-  expect(sent.text).toContain("a sheet with results has no rows of events that were or may have been sent");
+  expect(sent.text).toContain("a sheet with results has no rows of events that are or may be recorded");
 });
 
 test("broken lines of events that are sent again have the same reason, and go in once their text is corrected", async () => {
