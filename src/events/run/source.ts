@@ -79,7 +79,7 @@ export function sourceOfFile({ file, bytes, size }: OpenedFile, autocorrect = fa
 
 const CORRECTING = { mend: true } as const;
 
-/** Yields the events in batches, with names corrected if `mend` is set. Throws a FileError for an unreadable file. */
+/** Yields the events in batches, their names corrected with autocorrect. Throws a FileError for an unreadable file. */
 export async function* eventsIn(source: EventSource): AsyncGenerator<readonly SourceEvent[]> {
   if (!source.kept.mend) {
     yield* readUncorrected(source);

@@ -239,10 +239,11 @@ function nameIn(side: KnownChange["from"]): string | undefined {
 
 /** Describes how a plan differs from the one that the caller saw: which items fail, what is lost, or what is sent. */
 function changesSince(before: RunState, { plan, withoutPredictions }: Shown): string {
-  const planned = [...plan.settlements];
+  const settlements = [...plan.settlements];
   // The plan of a run that waits for approval is stored without the predicted failures.
   const now = new RunState(before.facts.waits === undefined ? plan : withoutPredictions());
-  plan.settlements.splice(0, Number.POSITIVE_INFINITY, ...planned);
+  // The answer shows these failures, so they are added again. There may be too many for the arguments of one call.
+  for (const predicted of settlements.slice(plan.settlements.length)) plan.settlements.push(predicted);
   const items = Math.max(before.objects.length, now.objects.length);
   let failing = 0;
   let working = 0;
