@@ -25,22 +25,24 @@ const held = signal<{ readonly rows: readonly EventRow[]; readonly from: number 
 export const isPaused = signal(false);
 /** The newest events that match the filter. Undefined until they have been read. */
 const found = signal<EventList | undefined>(undefined);
-/** The opened pages of older events: of each, the sequence number of the event that follows it. The last is shown. */
-const before = signal<readonly number[]>([]);
-const olderPage = signal<EventList>({ events: [], older: false, total: 0 });
+/** The shown page of older events. `before` has the sequence numbers of the events that follow it and the newer ones. */
+interface OlderPage extends EventList {
+  readonly before: readonly number[];
+}
 
-export const isOlder = computed(() => before.value.length > 0);
+const NEWEST: OlderPage = { before: [], events: [], older: false, total: 0 };
+const older = signal(NEWEST);
+
+export const isOlder = computed(() => older.value.before.length > 0);
 const isNarrowed = computed(() => {
   const { filter, verdict, problem } = wanted.value;
   return filter !== "" || verdict !== undefined || problem !== undefined;
 });
 
 const newest = computed(() => (isNarrowed.value ? (found.value?.events ?? []) : events.value));
-export const shownEvents = computed(() =>
-  isOlder.value ? olderPage.value.events : (held.value?.rows ?? newest.value),
-);
+export const shownEvents = computed(() => (isOlder.value ? older.value.events : (held.value?.rows ?? newest.value)));
 export const hasOlder = computed(() => {
-  if (isOlder.value) return olderPage.value.older;
+  if (isOlder.value) return older.value.older;
   const last = shownEvents.value.at(-1);
   // The sequence number of the last event before the log was reset. A reset does not restart the numbers.
   const forgotten = (events.value[0]?.seq ?? 0) - arrived.value;
@@ -77,21 +79,29 @@ export function hold(is: boolean): void {
   else if (!isPaused.value) held.value = undefined;
 }
 
-export async function showOlder(): Promise<void> {
-  const last = shownEvents.value.at(-1);
-  if (last !== undefined) await showBefore([...before.value, last.seq]);
+/** Settles when the page that was asked for last is shown. */
+let moved = Promise.resolve();
+
+export function showOlder(): void {
+  showPage((before) => {
+    const last = shownEvents.value.at(-1);
+    return last !== undefined && hasOlder.value ? [...before, last.seq] : before;
+  });
 }
 
-export async function showNewer(): Promise<void> {
-  await showBefore(before.value.slice(0, -1));
+export function showNewer(): void {
+  showPage((before) => before.slice(0, -1));
 }
 
-async function showBefore(positions: readonly number[]): Promise<void> {
-  const position = positions.at(-1);
-  const list = position === undefined ? undefined : await readEvents(position);
-  batch(() => {
-    if (list !== undefined) olderPage.value = list;
-    if (position === undefined || list !== undefined) before.value = positions;
+/** Shows another page. A press that comes before the former one is answered starts from the page that this one shows. */
+function showPage(next: (before: readonly number[]) => readonly number[]): void {
+  moved = moved.then(async () => {
+    const asked = wanted.value;
+    const before = next(older.value.before);
+    const position = before.at(-1);
+    const list = position === undefined ? NEWEST : await readEvents(position);
+    // Another filter, chosen meanwhile, shows its own first page.
+    if (list !== undefined && asked === wanted.value) older.value = { ...list, before };
   });
 }
 
@@ -137,7 +147,7 @@ export function want(change: Partial<Wanted>): void {
   batch(() => {
     wanted.value = { ...wanted.peek(), ...change };
     found.value = undefined;
-    before.value = [];
+    older.value = NEWEST;
     held.value = undefined;
     isPaused.value = false;
   });

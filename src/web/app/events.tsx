@@ -149,7 +149,6 @@ function Nothing() {
           </>
         )}
       </div>
-      <Pager>0 of 0 events</Pager>
       <Coverage />
     </>
   );
@@ -204,10 +203,7 @@ function Histogram() {
     title: new Date(at).toLocaleTimeString("en", { hour12: false }),
     shares: eventShares(byTime.get(at) ?? none),
   }));
-  const sum = slots.reduce((all, at) => {
-    const { recorded, ignored, rejected } = byTime.get(at) ?? none;
-    return all + recorded + ignored + rejected;
-  }, 0);
+  const sum = columns.flatMap(({ shares }) => shares).reduce((all, { count }) => all + count, 0);
   return (
     <div class="card">
       <Columns columns={columns} label={`Events of the last ten minutes, ten seconds each: ${number(sum)}`} />
@@ -225,8 +221,7 @@ const showsAll = signal(false);
 /** Shows the causes for which events are not recorded, each with its number of events. */
 function Problems() {
   const { problems, otherProblems } = metrics.value;
-  const { ignored, rejected } = verdicts.value;
-  const lost = ignored + rejected;
+  const lost = arrived.value - verdicts.value.recorded;
   const { shown, holds } = useSteady(problems, ({ id }) => id);
   if (lost === 0) {
     return (
