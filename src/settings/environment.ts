@@ -19,8 +19,8 @@ export interface HalfPair {
 export type UnusableSettings = ReadonlyMap<string, string>;
 
 /**
- * The live APIs. If the settings of an API are incomplete (`half`), its tools are listed, and their calls report this.
- * If the API is not configured at all, its tools are not listed.
+ * The live APIs. `half`: APIs with incomplete or invalid settings, if `HalfPairs` is `reported`. Their tools are listed,
+ * and calls of them report this. The tools of other absent APIs are not listed.
  */
 export interface LiveEnvironment {
   readonly kind: "live";

@@ -175,7 +175,7 @@ async function openSheet(
   }
 }
 
-/** Decodes UTF-8. Throws an UnreadableFile at the first invalid byte. */
+/** Decodes UTF-8. Throws an UnreadableFile at the first invalid byte, and for bytes that are no text, such as a PDF. */
 function textIn(bytes: Uint8Array): string {
   const foreign = foreignWords(bytes);
   if (foreign !== undefined) throw new UnreadableFile({ line: 1, column: 1 }, ...foreign);
