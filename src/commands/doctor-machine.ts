@@ -64,7 +64,7 @@ async function checkStateFolder(folder: string): Promise<Check> {
 
 export async function checkFolders(folders: readonly string[]): Promise<readonly Check[]> {
   if (folders.length === 0)
-    return [ok("allowed folders", "none: saveTo is refused, and so is file, unless the client offers folders")];
+    return [ok("allowed folders", "none: saveTo is refused, and file reads only folders that the client offers")];
   return Promise.all(folders.map(checkFolder));
 }
 
