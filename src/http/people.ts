@@ -119,7 +119,7 @@ function localApprover({ settings, all, address, stopping, environment }: People
 const WEBHOOK_MS = 10_000;
 const MAX_REMEMBERED_RUNS = 1000;
 
-/** Calls the webhook, if any, for each run that needs approval, normally once. Failures are logged, not retried. */
+/** Calls the webhook, if any, for each run that the page asks a person about, normally once. Failures are logged, not retried. */
 function webhookCaller({ http: { approvalWebhook: address }, proxies }: Settings, log: Log) {
   const notified = new Set<string>();
   return (run: Readonly<Record<"runId" | "tool" | "project" | "url", string>>): void => {

@@ -218,7 +218,7 @@ export const SETTINGS = {
     "ID of the OAuth client for logging in to this server's page",
   ),
   oauthClientSecret: key("TARGETING_MCP_OAUTH_CLIENT_SECRET", "password of the OAuth client", text),
-  approvalWebhook: key("TARGETING_MCP_APPROVAL_WEBHOOK", "address that gets a POST for each run to approve", text),
+  approvalWebhook: key("TARGETING_MCP_APPROVAL_WEBHOOK", "address to POST to when the page asks a person", text),
   ownKeys: onOff(
     "TARGETING_MCP_OWN_KEYS",
     "callers send their own keys in `x-targeting-api-key` and `x-event-app-key`",

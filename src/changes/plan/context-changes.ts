@@ -218,7 +218,10 @@ interface ContextWork {
   readonly remove: readonly string[];
   /** Context IDs to remove first, because another group gets them in the same call. */
   readonly early?: readonly string[];
-  /** Context IDs to add only in the second request or later: the first request removes them from another group. */
+  /**
+   * Context IDs to add after the first request, because another group must lose them first. If the first request has
+   * nothing else to change, it adds one of them.
+   */
   readonly late?: readonly string[];
 }
 
@@ -255,7 +258,7 @@ class Cut {
   readonly #rules: PartRules;
   readonly #taken = { add: 0, remove: 0 };
   readonly #early: number;
-  /** From this index on, the Context IDs of `#queues.add` may be added only in the second request or later. */
+  /** From this index on, `#queues.add` has the Context IDs of `late`. */
   readonly #late: number;
   #grownIds = 0;
   #grownBytes = 0;
