@@ -1,5 +1,5 @@
 // Bundles the command into dist/: one entry, and one chunk for each part that only some commands need.
-import { existsSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { chmod, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -148,6 +148,7 @@ function partOfPackageJson() {
 // CI builds once and sets this variable for all later commands, because dist/ is up to date.
 if (process.env.SKIP_BUILD !== undefined && existsSync("dist/main.js")) process.exit(0);
 await mkdir(fresh);
+process.once("exit", () => rmSync(fresh, { recursive: true, force: true }));
 const { metafile } = await build({
   ...COMMON,
   entryPoints: ["src/main.ts"],
@@ -186,5 +187,4 @@ async function putInPlace() {
   for (const file of await readdir("dist")) {
     if (!files.includes(file)) await rm(`dist/${file}`, { recursive: true });
   }
-  await rm(fresh, { recursive: true });
 }
