@@ -7,10 +7,12 @@ import type { Ending, Run, RunExecution, RunKind, RunsContext, RunView, ToolCall
 import { ExecutionRefusedError, type Refusal, understood } from "./kind.ts";
 import {
   CREATED,
+  DamagedRunError,
   type HeldRecord,
   inLines,
   isUnstarted,
   moveRun,
+  NothingStoredError,
   type RunHeader,
   type RunRecord,
   type RunStore,
@@ -18,7 +20,6 @@ import {
   type RunSummary,
   type StoredRun,
   StoreUnavailableError,
-  undefinedIfNothingStored,
   undefinedIfUnreadable,
 } from "./store.ts";
 import { type Lease, releaseOnError } from "./turn.ts";
@@ -211,7 +212,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     let ended: EndedRun | undefined;
     for (const runId of (await store.list({ unfinished: { fingerprint } })).slice(0, RECENT_RUNS)) {
       const record = await store.record(runId);
-      if (record === undefined) continue;
+      if (record === undefined || record.rest?.isDamaged) continue;
       // A run that is not started only counts while a process is planning it.
       const isPlanned = this.kind.isPlannedFirst && isUnstarted(record.status);
       if (isPlanned && (record.status !== "planning" || !(await store.isDriven(runId)))) continue;
@@ -220,7 +221,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       const isMeant = summary === undefined || this.kind.isMeant?.(summary, isRecent) === true;
       const stored = isMeant ? await undefinedIfUnreadable(store.read(runId)) : undefined;
       if (stored?.header.fingerprint === fingerprint) {
-        const resumed = await undefinedIfNothingStored(this.resumeRepeated(runId));
+        const resumed = await undefinedIf(hasNothingToContinue, this.resumeRepeated(runId));
         if (resumed !== undefined) return { going: resumed };
       }
       if (isRecent) ended ??= { runId, status: summary.status, open: summary.open };
@@ -391,6 +392,11 @@ export interface EarlierRuns<R> {
 }
 
 export type EndedRun = Pick<RunSummary, "status" | "open"> & { readonly runId: string };
+
+/** Returns whether an error says that a run has nothing to continue. An identical call then may need a new run. */
+function hasNothingToContinue(thrown: unknown): boolean {
+  return thrown instanceof NothingStoredError || thrown instanceof DamagedRunError;
+}
 
 const RECENT_RUNS = 50;
 /** How long an identical call is declined as well after a person has declined a run, in milliseconds. */

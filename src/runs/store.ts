@@ -24,13 +24,21 @@ export class DamagedRunError extends RunStoreError {
   readonly header: RunHeader | undefined;
   constructor(
     runId: string,
-    { holdsRemoved = false, header }: Partial<Pick<DamagedRunError, "holdsRemoved" | "header">> = {},
+    {
+      holdsRemoved = false,
+      header,
+      kind = header?.kind,
+    }: Partial<Pick<DamagedRunError, "holdsRemoved" | "header"> & Pick<RunHeader, "kind">> = {},
   ) {
     const sent = "The run may have sent all, some or none of its requests, and it cannot be resumed";
+    const again =
+      kind === "events"
+        ? 'To send its events again, and risk recording them twice: the same call with onUnknown "resend".'
+        : "Read the current state with list_options, and make a new call for the missing changes.";
     const remedy = holdsRemoved
       ? `${sent}. Its copy of the data to remove is complete (targeting://runs/${runId}/removed). ` +
         `undo_run {"runId":"${runId}"} plans to restore the data that is missing now.`
-      : `${sent} or undone. Read the current state with list_options, and make a new call for the missing changes.`;
+      : `${sent} or undone. ${again}`;
     super(`the journal of run ${runId} is damaged, so it is unknown what the run did`, remedy);
     this.runId = runId;
     this.holdsRemoved = holdsRemoved;

@@ -360,6 +360,47 @@ describe("a run of events", () => {
     expect(await uidsIn(folder)).toBe(0);
   });
 
+  it.each([
+    ["a journal of zeros", "journal.ndjson", (whole: Buffer) => whole.fill(0)],
+    ["a journal with zeros in the middle", "journal.ndjson", (whole: Buffer) => whole.fill(0, 40, whole.length - 20)],
+    ["an invalid header", "run.json", (whole: Buffer) => whole.fill(0)],
+  ] as const)("damaged (%s) is sent again only by a call with onUnknown: resend", async (_damage, file, damaged) => {
+    const folder = await newFolder();
+    const clock = virtualClock();
+    let sent = 0;
+    const runs = () =>
+      runsOver(
+        fileRunStore(folder, clock),
+        async () => {
+          sent += 1;
+          return OK;
+        },
+        clock,
+      );
+    for (const tool of ["track_events", "track_event"] as const) {
+      const first = runs();
+      const call = { ...callOf(120), tool };
+      const run = first.start(call, "me");
+      await first.stopAll();
+      expect((await rested(run)).status).toBe("interrupted");
+      const path = join(folder, run.header.runId, file);
+      await writeFile(path, damaged(await readFile(path)));
+      const send = (again: PlannedEvents) =>
+        tool === "track_event" ? runs().sendOne(again, "me") : runs().once(again, "me", clock.now());
+      sent = 0;
+      const refusal = { runId: run.header.runId, remedy: expect.stringContaining('onUnknown "resend"') };
+      await expect(send(call)).rejects.toMatchObject(refusal);
+      await expect(runs().runToContinue(call, "me")).rejects.toMatchObject(refusal);
+      expect(sent).toBe(0);
+      const resent = (await send({ ...call, onUnknown: "resend" })).run;
+      expect(resent.header.runId).not.toBe(run.header.runId);
+      expect(await rested(resent)).toMatchObject({ status: "succeeded" });
+      // Later identical calls are not refused again, because the events were sent on purpose.
+      expect(await rested((await send(call)).run)).toMatchObject({ status: "succeeded" });
+      expect(sent).toBe(240);
+    }
+  });
+
   it("does not hold on to a run that could not be journalled", async () => {
     const folder = await newFolder();
     const store = fileRunStore(folder, virtualClock());

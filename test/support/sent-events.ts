@@ -7,6 +7,9 @@ export function sentEvents(world: ConstructorParameters<typeof EventRuns>[0]) {
   const all = new Runs(world, [sending.runs]);
   return {
     start: sending.start.bind(sending),
+    once: sending.once.bind(sending),
+    sendOne: sending.sendOne.bind(sending),
+    runToContinue: sending.runToContinue.bind(sending),
     findEarlierRun: sending.findEarlierRun.bind(sending),
     find: sending.runs.find.bind(sending.runs),
     resume: sending.runs.resume.bind(sending.runs),

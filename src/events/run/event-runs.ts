@@ -15,6 +15,7 @@ import type {
 import { type EarlierRuns, KindRuns, type Requested, SAME_CALL_MS, startOrJoin } from "../../runs/kind-runs.ts";
 import { ownReason } from "../../runs/outcome.ts";
 import { DamagedRunError, NothingStoredError, RunStoreError, undefinedIfNothingStored } from "../../runs/store.ts";
+import { ulidTime } from "../../spec/names-and-contexts.ts";
 import { type EventWorld, sendPending } from "./drive.ts";
 import {
   type EventCall,
@@ -116,21 +117,38 @@ export class EventRuns {
 
   /** Returns the run that a call would continue or return, instead of starting a new one. It is not resumed here. */
   async runToContinue(planned: PlannedEvents, caller: string): Promise<ContinuedRun | undefined> {
-    const runs = await this.#unfinishedLike(this.runs.fingerprint(callOf(planned), caller));
+    const runs = await this.#unfinishedLike(planned, this.runs.fingerprint(callOf(planned), caller));
     if (runs.length === 0) return undefined;
     // Imported only when needed, because few calls repeat an unfinished one.
     const { continuedRun } = await import("./sent-before.ts");
     return continuedRun(runs, this.#context.clock.now(), planned.onUnknown);
   }
 
-  async #unfinishedLike(fingerprint: string): Promise<readonly EventRun[]> {
+  async #unfinishedLike(planned: PlannedEvents, fingerprint: string): Promise<readonly EventRun[]> {
     const runIds = await this.#context.store.list({ unfinished: { fingerprint } });
     const runs: EventRun[] = [];
     for (const runId of runIds.slice(0, RECENT_RUNS)) {
-      const run = await undefinedIfNothingStored(this.runs.find(runId));
+      const run = await undefinedIfNothingStored(this.runs.find(runId)).catch((thrown: unknown) =>
+        this.#checkMaySendAgain(thrown, planned, fingerprint),
+      );
       if (run?.header.fingerprint === fingerprint) runs.push(run);
     }
     return runs;
+  }
+
+  /** Throws the error of reading an identical run, unless that run is damaged and its events may be sent again. */
+  async #checkMaySendAgain(
+    thrown: unknown,
+    { tool, onUnknown }: PlannedEvents,
+    fingerprint: string,
+  ): Promise<undefined> {
+    if (!(thrown instanceof DamagedRunError)) throw thrown;
+    const { runId } = thrown;
+    const { store, clock } = this.#context;
+    const [last = runId] = await store.list({ lastOf: fingerprint });
+    const isOld = tool === "track_event" && clock.now() - ulidTime(runId) >= SAME_EVENT_MS;
+    // If there is a later run, a call has already sent the events again.
+    if (onUnknown === "report" && last <= runId && !isOld) throw new DamagedRunError(runId, { kind: "events" });
   }
 
   /** Finds or resumes an earlier run of an identical call. Also finds one that recently ended with no events left. */
@@ -226,7 +244,7 @@ export class EventRuns {
   }
 
   async #sentBefore(planned: PlannedEvents, fingerprint: string): Promise<EventRunOfCall | undefined> {
-    for (const run of await this.#unfinishedLike(fingerprint)) {
+    for (const run of await this.#unfinishedLike(planned, fingerprint)) {
       const { runId, createdAt } = run.header;
       if (this.#context.clock.now() - createdAt >= SAME_EVENT_MS) continue;
       if (run.status() === "running") return { run, repeat: "attached" };
