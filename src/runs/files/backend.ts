@@ -80,7 +80,8 @@ function endedSessionsIn(
 ): EndedSessions {
   const inUse = <T>(work: () => Promise<T>): Promise<T> => withStoreErrors(folder, work, "ended sessions");
   const forgetOld = async (): Promise<void> => {
-    for (const one of await namesIn(folder)) {
+    // Other names are of files that are being written.
+    for (const one of (await namesIn(folder)).filter((name) => SESSION_ID.test(name))) {
       const ended = Number(await readText(join(folder, one)));
       if (ended <= clock.now() - ENDED_FOR_MS) await rm(join(folder, one), { force: true });
     }
