@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { FileError, type Pieces, undefinedIf } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
+import { parseJson } from "../platform/json.ts";
 import { stopEntry } from "./outcome.ts";
 import type { RetentionWatch } from "./retention-clock.ts";
 import type { Intent, Lease, Turn } from "./turn.ts";
@@ -262,7 +263,7 @@ export async function* wholeLines(pieces: AsyncIterable<Uint8Array>): AsyncGener
   }
 }
 
-/** The version of the format of headers and journals. A store in files refuses to read runs with a newer version. */
+/** The version of the format of headers and journals. Runs with a newer version are not read. */
 export const VERSION = 1;
 
 export const runHeaderSchema = z.object({
@@ -371,6 +372,21 @@ export function parseRunHeader(value: unknown) {
   const { data } = runHeaderSchema.safeParse(value);
   if (data === undefined) return undefined;
   const { version: _, ...header } = data;
+  return header;
+}
+
+const versioned = z.looseObject({ version: z.number() });
+
+/** Parses the header of a run. Throws a RunStoreError if its format is newer, or a DamagedRunError if it is invalid. */
+export function readRunHeader(runId: string, text: string): RunHeader {
+  const value = parseJson(text);
+  const { data } = versioned.safeParse(value);
+  if (data !== undefined && data.version > VERSION) {
+    throw new RunStoreError(`run ${runId} was made by a newer version of this server`, "Use that newer version.");
+  }
+  const header = parseRunHeader(value);
+  // A different ID means that the header was copied from another run or that the folder was renamed.
+  if (header?.runId !== runId) throw new DamagedRunError(runId);
   return header;
 }
 

@@ -2,7 +2,6 @@ import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import * as z from "zod";
 import { type Clock, DAY_MS, systemClock } from "../../platform/clock.ts";
 import { createFile, makeFolder, removeFile, replaceFile, unlessMissing } from "../../platform/files.ts";
 import { parseJson } from "../../platform/json.ts";
@@ -17,10 +16,9 @@ import {
   mayBeUnfinished,
   parseRunHeader,
   type Revision,
-  type RunHeader,
   type RunQuery,
   type RunStore,
-  RunStoreError,
+  readRunHeader,
   type StoredRun,
   VERSION,
 } from "../store.ts";
@@ -56,8 +54,6 @@ import {
 const NEVER = new AbortController().signal;
 
 const COUNTED = [FILES.header, FILES.input, FILES.sheet, FILES.proposed] as const;
-
-const versioned = z.looseObject({ version: z.number() });
 
 const UNSENT = "; nothing was sent";
 
@@ -183,23 +179,11 @@ async function readRun(folder: string, runId: string): Promise<StoredRun | undef
     throw new DamagedRunError(runId, { header: parseRunHeader(parseJson(text ?? "")) });
   }
   if (record === undefined || text === undefined) return undefined;
-  const header = parseHeader(runId, text);
+  const header = readRunHeader(runId, text);
   const from = (file: string): AsyncIterable<string> => ({
     [Symbol.asyncIterator]: () => journalLines(join(folder, runId, file)),
   });
   return { header, record, proposed: from(FILES.proposed), entries: from(FILES.journal) };
-}
-
-function parseHeader(runId: string, text: string): RunHeader {
-  const value = parseJson(text);
-  const { data } = versioned.safeParse(value);
-  if (data !== undefined && data.version > VERSION) {
-    throw new RunStoreError(`run ${runId} was made by a newer version of this server`, "Use that newer version.");
-  }
-  const header = parseRunHeader(value);
-  // A different ID means that the header was copied from another run or that the folder was renamed.
-  if (header?.runId !== runId) throw new DamagedRunError(runId);
-  return header;
 }
 
 /** Returns a run's revision. It changes if a file is replaced (other inode, other time) or the journal grows. */

@@ -13,12 +13,12 @@ import {
   lineBytes,
   mayBeUnfinished,
   type OrphanedRuns,
-  parseRunHeader,
   type RunJournal,
   type RunQuery,
   type RunRecord,
   type RunStore,
   RunStoreError,
+  readRunHeader,
   runRecord,
   type StopStore,
   type StoredRun,
@@ -243,8 +243,8 @@ async function readRun(database: Database, runId: string): Promise<StoredRun | u
     [runId],
   );
   if (found === undefined) return undefined;
-  const header = parseRunHeader(parseJson(found.header));
-  if (header === undefined || !found.whole) throw new DamagedRunError(runId, { header });
+  const header = readRunHeader(runId, found.header);
+  if (!found.whole) throw new DamagedRunError(runId, { header });
   return {
     header,
     record: recordIn(found),

@@ -43,6 +43,15 @@ backendContract("in PostgreSQL", async (clock) => {
   return [backendIn(url, clock), backendIn(url)];
 });
 
+test("a run of a newer version is not read", async () => {
+  const { runs } = backendIn(await migrated());
+  const runId = "01JABCDEFGHJKMNPQRSTVWXYZ0";
+  const of = { project: "project", caller: "me", environment: "sandbox", createdAt: 7, fingerprint: "same" } as const;
+  const newer = { version: 2, runId, kind: "contract", call: {}, ...of };
+  await runs.create(newer);
+  await expect(runs.read(runId)).rejects.toThrow("newer version");
+});
+
 test("a run is damaged where its journal does not hold all that was appended to it", async () => {
   const url = await migrated();
   const { runs } = backendIn(url);
