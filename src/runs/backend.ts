@@ -113,6 +113,8 @@ export function findSeenTargeting(seen: readonly SeenTargeting[], name: string):
 const MEGABYTE = 1_048_576;
 /** A call of at most this many bytes is stored even if its `Share` is full. Files and plans must always fit into it. */
 const SMALL_BYTES = 65_536;
+/** In how many of a caller's newest unfinished runs dry runs are looked for, because each run has to be read. */
+const MAX_READ = 1000;
 
 export class ShareFullError extends RunStoreError {}
 
@@ -130,7 +132,7 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
   const { runs, suites } = backend;
   const unfinishedOf = (caller: string) => runs.list({ unfinished: { callerName: callerName(caller) } });
   const otherDryRuns = async ({ runId, caller }: RunHeader): Promise<readonly string[]> => {
-    const ids = (await unfinishedOf(caller)).filter((id) => id !== runId);
+    const ids = (await unfinishedOf(caller)).slice(0, MAX_READ).filter((id) => id !== runId);
     const stored = await Promise.all(ids.map((id) => undefinedIfUnreadable(runs.read(id))));
     return stored
       .flatMap((run) => (run?.header.dryRun && isUnstarted(run.record.status) ? [run.header.runId] : []))

@@ -125,7 +125,8 @@ export interface RunStore {
   revision(runId: string): Promise<Revision | undefined>;
   /**
    * Returns the IDs of runs, the newest first. A query for a caller returns one page; an empty page is the end. A query
-   * for unfinished runs may also return finished ones, or omit all but the newest 1,000. Fast even if many are stored.
+   * for unfinished runs may also return finished ones. It may omit all but the newest 1,000, except with `callerName`.
+   * Fast even if many are stored.
    */
   list(query: RunQuery): Promise<readonly string[]>;
   /** Takes the lease of a run. Undefined while it is held. The previous holder can then only use `appendLate`. */

@@ -222,7 +222,7 @@ function queryOf(query: RunQuery): [string, readonly unknown[]] {
   const { unfinished } = query;
   if (unfinished === "all") return [`${runs} open ${newest}`, []];
   if ("fingerprint" in unfinished) return [`${runs} open and fingerprint = $1 ${newest}`, [unfinished.fingerprint]];
-  if ("callerName" in unfinished) return [`${runs} open and ${IS_NAMED} ${newest}`, [unfinished.callerName]];
+  if ("callerName" in unfinished) return [`${runs} open and ${IS_NAMED} order by id desc`, [unfinished.callerName]];
   const { caller, project, environment } = unfinished;
   const scope = "open and caller = $1 and project = $2 and environment = $3";
   return [`${runs} ${scope} ${newest}`, [caller, project, environment]];

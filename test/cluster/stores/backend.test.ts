@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import pg from "pg";
 import { expect, test } from "vitest";
 import { duringCall, systemClock } from "../../../src/platform/clock.ts";
-import type { Backend } from "../../../src/runs/backend.ts";
+import { type Backend, ShareFullError, withShares } from "../../../src/runs/backend.ts";
 import { postgresBackend } from "../../../src/runs/postgres/backend.ts";
 import { openDatabase } from "../../../src/runs/postgres/database.ts";
 import { StoredLease } from "../../../src/runs/postgres/member.ts";
@@ -41,6 +41,25 @@ async function leaseOfNew(runs: Backend["runs"], runId: string): Promise<StoredL
 backendContract("in PostgreSQL", async (clock) => {
   const url = await migrated();
   return [backendIn(url, clock), backendIn(url)];
+});
+
+test("more than a thousand unfinished runs all count towards the share of their caller", async () => {
+  const url = await migrated();
+  const backend = backendIn(url);
+  const { runs } = withShares(backend, { bytes: 200_000, dryRuns: 2 });
+  const of = { kind: "contract", call: {}, project: "p", caller: "me", environment: "sandbox", createdAt: 7 } as const;
+  const first = "01JABCDEFGHJKMNPQRSTVW0000";
+  await runs.create({ runId: first, ...of, fingerprint: "first" });
+  await runs.parts.keep(first, "input", ["x".repeat(190_000)]);
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query(
+    `insert into targeting_mcp.run (id, project, caller, environment, fingerprint, header)
+     select '01JABCDEFGHJKMNPQRSTVW1' || lpad(n::text, 3, '0'), 'p', 'me', 'sandbox', 'more', '{}'
+     from generate_series(0, 999) n`,
+  );
+  await client.end();
+  await expect(runs.sizes.checkRoom?.("me", 20_000)).rejects.toThrow(ShareFullError);
 });
 
 test("a run of a newer version is not read", async () => {
