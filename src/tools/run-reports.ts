@@ -22,11 +22,11 @@ import { isEventRun } from "../events/run/event-runs.ts";
 import { autocorrects } from "../events/run/run-state.ts";
 import { isUndetected } from "../files/detected-form.ts";
 import type { InputFile } from "../files/input-file.ts";
-import { undefinedIf, undefinedIfFileError } from "../platform/files.ts";
+import { undefinedIfFileError } from "../platform/files.ts";
 import type { Run } from "../runs/kind.ts";
 import { changedAt, type Reason } from "../runs/outcome.ts";
 import { countsOf, countsWithin, didCounts, failuresFirst, optionCounts } from "../runs/report.ts";
-import { StoreUnavailableError, undefinedIfUnreadable } from "../runs/store.ts";
+import { undefinedIfUnreadable } from "../runs/store.ts";
 import { isSaveRun } from "../saves/save-runs.ts";
 import { isUlid, ulidTime } from "../spec/names-and-contexts.ts";
 import { type ToolAnswer, type ToolContext, ToolError } from "./define-tool.ts";
@@ -66,11 +66,10 @@ export async function reportRun(
   if (run === undefined)
     throw new ToolError("there is no run with this ID", "Check runId: get_run without it lists the runs.");
   // Interrupted runs are read while the call waits for this run, because there is no time for it afterwards.
-  const isAway = (thrown: unknown): boolean => thrown instanceof StoreUnavailableError;
-  const interrupted = undefinedIf(isAway, interruptedHints(context, run.header.runId));
+  const interrupted = interruptedHints(context, run.header.runId);
   interrupted.catch(() => undefined);
   await followRun(run, context);
-  const steps = [...nextSteps, ...(await undoSteps(run, context)), ...((await interrupted) ?? [])];
+  const steps = [...nextSteps, ...(await undoSteps(run, context)), ...(await interrupted)];
   return reportedRun(run, context, steps, { ...more, withTotals: true });
 }
 

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { DamagedRunError, StoreUnavailableError } from "../../src/runs/store.ts";
 import { timeLeft } from "../../src/tools/define-tool.ts";
 import { followRun, interruptedHints, waitWithinCall } from "../../src/tools/write/within-call.ts";
 import { readingApi, toolContext } from "../support/tool-context.ts";
@@ -50,4 +51,21 @@ test.each([
     find: async () => ({ state: { counts: () => counts } }),
   });
   expect(await interruptedHints({ ...context, runs }, "other")).toHaveLength(named);
+});
+
+test.each([
+  ["is damaged", new DamagedRunError("RUN"), 1],
+  ["cannot be reached", new StoreUnavailableError("away", "wait"), 0],
+])("a call is answered although another interrupted run %s", async (_case, problem, named) => {
+  const { context } = toolContext(readingApi([]).api);
+  const runs = Object.assign(Object.create(context.runs), {
+    interrupted: async () => [
+      { runId: "RUN", tool: "track_events", left: 1 },
+      { runId: "OTHER", tool: "bulk_add_options", left: 1 },
+    ],
+    find: async () => Promise.reject(problem),
+  });
+  const hints = await interruptedHints({ ...context, runs }, "this one");
+  expect(hints).toHaveLength(named);
+  expect(hints.join()).not.toContain("RUN");
 });

@@ -19,7 +19,7 @@ import { thousands } from "../../platform/text.ts";
 import type { Run } from "../../runs/kind.ts";
 import type { Interrupted } from "../../runs/registry.ts";
 import { countsOf, countsWithin, optionCounts } from "../../runs/report.ts";
-import { undefinedIfNothingStored } from "../../runs/store.ts";
+import { StoreUnavailableError, undefinedIfUnreadable } from "../../runs/store.ts";
 import { changesOf, DeadlineExceeded, managementOf, undefinedAfter, undefinedIfLate } from "../apis.ts";
 import { type ToolAnswer, type ToolContext, ToolError, type Undecided, type UndecidedAnswer } from "../define-tool.ts";
 import { effectOf, storeWaitingElsewhere, tokenLater } from "./awaiting-decision.ts";
@@ -281,16 +281,19 @@ export async function interruptedHints(
   { runs, caller }: Pick<ToolContext, "runs" | "caller">,
   runId: string,
 ): Promise<readonly string[]> {
-  const others = (await runs.interrupted(caller)).filter((one) => one.runId !== runId);
-  if (others.length === 0) return [];
-  const helped = await Promise.all(others.map((one) => isWorthResuming(one, runs)));
-  return interruptedHint(others.filter((_, index) => helped[index]));
+  const hints = async () => {
+    const others = (await runs.interrupted(caller)).filter((one) => one.runId !== runId);
+    const helped = await Promise.all(others.map((one) => isWorthResuming(one, runs)));
+    return interruptedHint(others.filter((_, index) => helped[index]));
+  };
+  // If the store cannot be reached now, the call is answered without these hints.
+  return (await undefinedIf((thrown) => thrown instanceof StoreUnavailableError, hints())) ?? [];
 }
 
 /** Returns whether to suggest resuming a run. Events that may have been recorded are no reason for that. */
 async function isWorthResuming({ runId, tool, left }: Interrupted, runs: ToolContext["runs"]): Promise<boolean> {
   if ((tool !== "track_event" && tool !== "track_events") || left > MOST_ANNOUNCED) return true;
-  const counts = (await undefinedIfNothingStored(runs.find(runId)))?.state.counts();
+  const counts = (await undefinedIfUnreadable(runs.find(runId)))?.state.counts();
   return counts !== undefined && counts.pending + counts.notApplied > 0;
 }
 
