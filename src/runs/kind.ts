@@ -297,7 +297,7 @@ export function understood<Call, Entry>(
   if (header.kind !== form.name) return undefined;
   const { runId } = header;
   const call = form.call.safeParse(header.call);
-  if (!call.success) throw new DamagedRunError(runId);
+  if (!call.success) throw new DamagedRunError(runId, { header });
   const read = (lines: AsyncIterable<string>) => ({
     [Symbol.asyncIterator]: () => entriesIn(form, runId, lines),
   });
@@ -305,13 +305,13 @@ export function understood<Call, Entry>(
 }
 
 async function* entriesIn<Entry>(
-  { entry }: Pick<RunForm<unknown, Entry>, "entry">,
+  { entry, name }: Pick<RunForm<unknown, Entry>, "entry" | "name">,
   runId: string,
   lines: AsyncIterable<string>,
 ): AsyncGenerator<Entry> {
   for await (const line of lines) {
     const read = entry.safeParse(parseJson(line));
-    if (!read.success) throw new DamagedRunError(runId);
+    if (!read.success) throw new DamagedRunError(runId, { kind: name });
     yield read.data;
   }
 }

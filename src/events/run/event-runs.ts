@@ -372,7 +372,7 @@ async function restoreBeginEntry({
   part,
 }: StoredParts<EventCall, EventEntry>): Promise<EventEntry | undefined> {
   const { succeeded = 0, unknown = 0 } = rest?.counts ?? {};
-  if (succeeded + unknown > 0) throw new DamagedRunError(runId);
+  if (succeeded + unknown > 0) throw new DamagedRunError(runId, { kind: "events" });
   const kept = { kept: call.input.events, bytes: part("input") };
   const counts: EventCounts = (await hasBytes(kept.bytes)) ? await countEvents(eventsIn(kept)) : { items: 0 };
   return counts.items > 0 ? beginOf(counts, createdAt) : undefined;
