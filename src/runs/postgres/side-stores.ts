@@ -210,8 +210,10 @@ export async function checkSealKey(database: Database, key: Uint8Array): Promise
   const own = hash("sha256", key);
   if ((await keptSetting(database, "hash of the seal key", own)) === own) return;
   throw new RunStoreError(
-    "the other processes that share the store of TARGETING_MCP_STORE sign with another key",
-    "Set the same TARGETING_MCP_SEAL_KEY for all processes, or for none.",
+    "the store of TARGETING_MCP_STORE was first used with another key for signing, which other processes may still use",
+    "Set TARGETING_MCP_SEAL_KEY as it was set then, for all processes. To replace the key instead, which makes earlier " +
+      "confirmations and log-ins invalid: stop all processes, run this in the database, and set the new key: " +
+      "delete from targeting_mcp.setting where name in ('seal key', 'hash of the seal key')",
   );
 }
 

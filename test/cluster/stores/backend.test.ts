@@ -7,7 +7,8 @@ import { postgresBackend } from "../../../src/runs/postgres/backend.ts";
 import { openDatabase } from "../../../src/runs/postgres/database.ts";
 import { StoredLease } from "../../../src/runs/postgres/member.ts";
 import { migrate } from "../../../src/runs/postgres/migrations.ts";
-import { DamagedRunError, LostEntriesError } from "../../../src/runs/store.ts";
+import { prepareStore } from "../../../src/runs/postgres/start.ts";
+import { DamagedRunError, LostEntriesError, RunStoreError } from "../../../src/runs/store.ts";
 import { backendContract } from "../../runs/backend-contract.ts";
 import { restRun, startRun, summaryOf } from "../../support/records.ts";
 import { withPostgres } from "../cluster.ts";
@@ -60,6 +61,20 @@ test("more than a thousand unfinished runs all count towards the share of their 
   );
   await client.end();
   await expect(runs.sizes.checkRoom?.("me", 20_000)).rejects.toThrow(ShareFullError);
+});
+
+test("a key for signing can be replaced as the error about another key says", async () => {
+  const url = await migrated();
+  const start = (key: string) =>
+    prepareStore({ url, connections: 2 }, { migrates: false, sealKey: key.repeat(43) }).then(() => "started");
+  expect([await start("a"), await start("a")]).toEqual(["started", "started"]);
+  const refused = await start("b").catch((thrown: unknown) => thrown);
+  const remedy = refused instanceof RunStoreError ? refused.remedy : "";
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query(remedy.slice(remedy.indexOf("delete from")));
+  await client.end();
+  expect(await start("b")).toBe("started");
 });
 
 test("a run of a newer version is not read", async () => {
