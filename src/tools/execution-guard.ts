@@ -1,5 +1,5 @@
 import { realpath } from "node:fs/promises";
-import { relative, sep } from "node:path";
+import { isAbsolute, relative, sep } from "node:path";
 import { isApiError } from "../api/errors.ts";
 import type { ManagementApi } from "../api/management.ts";
 import type { WriteCall } from "../changes/call.ts";
@@ -105,14 +105,13 @@ async function outsideFolders(
   { allowedDirs, inTerminal }: GuardParts,
 ): Promise<Refusal | undefined> {
   const folders = "folders" in rights ? rights.folders : undefined;
-  const used = foldersWritten(run, inTerminal === true && folders === undefined);
+  const used = pathsWritten(run, inTerminal === true && folders === undefined);
   if (used.length === 0) return undefined;
   const given = folders ?? allowedDirs;
   // The folder of a base is a real path. An allowed folder may be a link to it.
   const real = await Promise.all(given.map((folder) => realpath(folder).catch(() => undefined)));
   const allowed = [...given, ...real.filter((folder) => folder !== undefined)];
-  const outside = used.find((folder) => !allowed.some((one) => isInside(folder, one)));
-  if (outside === undefined) return undefined;
+  if (used.every((path) => allowed.some((one) => isInside(path, one)))) return undefined;
   return {
     code: "FOLDERS",
     message: "the run may write a file into a folder that its caller may no longer use",
@@ -120,8 +119,12 @@ async function outsideFolders(
   };
 }
 
-function foldersWritten(run: ExecutableRun, mayUseAnyBase: boolean): readonly string[] {
-  if (isSaveKind(run)) return run.header.call.input.folders;
+/** Returns paths, each of which is a file that the run writes, or a folder in which it may write one. */
+function pathsWritten(run: ExecutableRun, mayUseAnyBase: boolean): readonly string[] {
+  if (isSaveKind(run)) {
+    const { saveTo, folders } = run.header.call.input;
+    return isAbsolute(saveTo) ? [saveTo] : folders;
+  }
   return isChangeKind(run) && !mayUseAnyBase ? baseFolder(run) : [];
 }
 
@@ -130,9 +133,9 @@ function baseFolder({ header: { call } }: { readonly header: RunHeader<WriteCall
   return base === undefined ? [] : [base.root];
 }
 
-function isInside(folder: string, allowed: string): boolean {
-  const steps = relative(allowed, folder);
-  return steps === "" || !(steps === ".." || steps.startsWith(`..${sep}`) || steps.includes(":"));
+function isInside(path: string, allowed: string): boolean {
+  const steps = relative(allowed, path);
+  return !(steps === ".." || steps.startsWith(`..${sep}`) || isAbsolute(steps));
 }
 
 async function byChange(
