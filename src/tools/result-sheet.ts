@@ -30,6 +30,7 @@ import type { Run } from "../runs/kind.ts";
 import type { Reason, Standing } from "../runs/outcome.ts";
 import type { SaveArguments } from "./arguments.ts";
 import { type ToolAnswer, type ToolContext, ToolError } from "./define-tool.ts";
+import { failedRows } from "./event-report.ts";
 import { documentOf } from "./kept-plan.ts";
 import { type SheetRun, sheetRunOf } from "./run-files.ts";
 
@@ -221,6 +222,13 @@ function neededSheet(run: Run): SheetRun {
         `They are also at ${rejectsUri(run.header.runId)}.`,
     );
   }
+  const { succeeded, unknown } = run.state.counts();
+  if (file !== undefined && succeeded + unknown === 0) {
+    throw new ToolError(
+      "no event of this run was sent, and it has no rows with results to save",
+      `get_run ${JSON.stringify({ runId: run.header.runId })} shows it.`,
+    );
+  }
   if (file !== undefined) {
     throw new ToolError(
       "every row of this run was sent, so there are no failed rows to save",
@@ -272,7 +280,7 @@ async function savedFailedRows(
 ): Promise<ToolAnswer> {
   const { runId, call } = run.header;
   const { tool } = call;
-  const [status, { failed }] = [run.status(), run.state.counts()];
+  const [status, failed] = [run.status(), failedRows(run)];
   if (failed === 0 || status === "running") {
     throw new ToolError(
       failed === 0 ? "no row of this run failed" : "this run continues, and its failed rows are stored when it ends",

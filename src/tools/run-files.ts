@@ -121,7 +121,7 @@ export function sheetRunOf(run: Run): SheetRun | undefined {
 /** Returns whether some events were not sent. The rows of sent events are no longer stored. */
 function hasOpenRows({ state }: EventRun): boolean {
   const { failed, notApplied, pending } = state.counts();
-  return failed + notApplied + pending > 0 && state.reason(0)?.code !== "FILE_UNREADABLE";
+  return failed + notApplied + pending > 0 && !state.isUnread;
 }
 
 interface PartContext extends Pick<ToolServices, "runs"> {

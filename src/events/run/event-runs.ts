@@ -391,8 +391,7 @@ async function failedRowsOf(
   words: EventWorld["words"],
 ): Promise<AsyncIterable<string | Uint8Array> | undefined> {
   const { file } = kept;
-  if (file === undefined || state.counts().failed === 0 || state.reason(0)?.code === "FILE_UNREADABLE")
-    return undefined;
+  if (file === undefined || state.counts().failed === 0 || state.isUnread) return undefined;
   const { failedRows, rejectedRows } = await import("../../files/result-sheet.ts");
   return rejectedRows(bytes, file, rowsOfEvents(kept), { failed: failedRows(state), words });
 }
@@ -412,7 +411,7 @@ async function finish(
   if (rejects !== undefined) await keep("rejects", rejects);
   const hasLeft = leftOf(header.call, state) > 0;
   // Failed events without a file are kept. So are failed rows of a sheet, to be returned with the original columns.
-  const keepsFailed = file === undefined || isSheet(file);
+  const keepsFailed = !state.isUnread && (file === undefined || isSheet(file));
   const isKept = (object: number): boolean => {
     const standing = state.standing(object);
     // In other formats, failed events are kept only while there are events left to send: the file of failed rows may

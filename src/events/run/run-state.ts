@@ -150,8 +150,8 @@ export class EventRunState implements RunView<EventEntry> {
         return;
       case "settled":
         this.#countRequests(entry.object, entry.attempts, entry.outcome);
-        // For a row that is not an event, there is no predicted verdict.
-        if (entry.afterCrash !== true && entry.reason?.code !== "INVALID_ROW") {
+        // For a row that is not an event, or a file that cannot be read, there is no predicted verdict.
+        if (entry.afterCrash !== true && entry.reason?.code !== "INVALID_ROW" && !isUnreadable(entry.reason)) {
           this.#verdicts.keep(entry.object, entry.verdict);
         }
         this.#doubted.delete(entry.object);
@@ -189,6 +189,11 @@ export class EventRunState implements RunView<EventEntry> {
 
   reason(object: number): Reason | undefined {
     return this.#reasons.get(object);
+  }
+
+  /** Whether the run ended because its file could not be read. That counts as one failed event, which has no row. */
+  get isUnread(): boolean {
+    return isUnreadable(this.reason(0));
   }
 
   idOf(): undefined {
@@ -255,6 +260,10 @@ export class EventRunState implements RunView<EventEntry> {
     if (outcome === "succeeded" || outcome === "failed") this.#tried.delete(object);
     else this.#tried.add(object);
   }
+}
+
+function isUnreadable(reason: Reason | undefined): boolean {
+  return reason?.code === "FILE_UNREADABLE";
 }
 
 /** Returns whether misspelt names are corrected before events are sent. The stored field still has its former name. */
