@@ -325,7 +325,9 @@ function elementLimit(jsonDepth: number, most: number, refuse: (line: number) =>
 function plainLineLimit(most: number, refuse: (line: number) => FileError): Check {
   let line = 1;
   let lineBytes = 0;
-  return (chunk) => {
+  const withLines = lineEnds();
+  return (read) => {
+    const chunk = withLines(read);
     for (let from = 0; from < chunk.length; ) {
       const found = chunk.indexOf(NEWLINE, from);
       lineBytes += (found < 0 ? chunk.length : found) - from;
@@ -335,6 +337,29 @@ function plainLineLimit(most: number, refuse: (line: number) => FileError): Chec
       lineBytes = 0;
       from = found + 1;
     }
+  };
+}
+
+/**
+ * Returns a function that replaces the line ends of old Mac programs with line feeds, as `textOf` does. If the first
+ * line may end at the end of a chunk, this is decided with the next one.
+ */
+function lineEnds(): (chunk: Uint8Array) => Uint8Array {
+  let isMac: boolean | undefined;
+  let isQuoted = false;
+  let isHeld = false;
+  return (chunk) => {
+    const bytes = isHeld ? Buffer.concat([Uint8Array.of(RETURN), chunk]) : chunk;
+    if (isMac === undefined) {
+      const end = bytes.findIndex((byte) => {
+        if (byte === QUOTE) isQuoted = !isQuoted;
+        return !isQuoted && (byte === NEWLINE || byte === RETURN);
+      });
+      isHeld = bytes[end] === RETURN && end === bytes.length - 1;
+      if (isHeld) return bytes.subarray(0, end);
+      if (end >= 0) isMac = bytes[end] === RETURN && bytes[end + 1] !== NEWLINE;
+    }
+    return isMac === true ? bytes.map((byte) => (byte === RETURN ? NEWLINE : byte)) : bytes;
   };
 }
 
