@@ -116,25 +116,27 @@ function withEncoding(thrown: FileError): FileError {
 }
 
 /**
- * Adds the names of the first other sheets to an error. If no visible sheet has a header, the first one is read, which
- * may be a cover page.
+ * Adds the name of its sheet to an error. If no visible sheet has a header, the first one was read, which may be a
+ * cover page. Then also names the first other sheets.
  */
-function withOtherSheets(thrown: FileError, { form, seen: { sheets = [], otherSheets = 0 } }: Placed): FileError {
+function withOtherSheets(thrown: FileError, { form, seen, hasHeader }: Placed): FileError {
+  const { sheets = [], otherSheets = 0 } = seen;
   if (sheets.length === 0) return thrown;
+  const where = `${thrown.message}; this is the sheet ${JSON.stringify(form.sheet)}`;
+  if (hasHeader) return new FileError(where, thrown.remedy, { cause: thrown });
   const more = otherSheets - sheets.length;
-  const [first = ""] = sheets;
   return new FileError(
-    `${thrown.message}; this is the sheet ${JSON.stringify(form.sheet)}, and no visible sheet has a header with the usual columns`,
-    `The other sheets: ${listed(sheets)}${more > 0 ? ` and ${more} more` : ""}. To read one of them: sheet ${JSON.stringify(first)}. ` +
+    `${where}, and no visible sheet has a header with the usual columns`,
+    `The other sheets: ${listed(sheets)}${more > 0 ? ` and ${more} more` : ""}. To read one of them: sheet ${JSON.stringify(sheets[0])}. ` +
       "If its headings are not recognized either, the next error lists them. Then map them with columns.",
     { cause: thrown },
   );
 }
 
-interface Placed {
+interface Placed extends Partial<Pick<SheetReading, "records">> {
   readonly form: SheetForm;
   readonly seen: SheetSeen;
-  readonly records?: SheetReading["records"];
+  readonly hasHeader?: boolean;
 }
 
 async function sheetOf({ bytes, shape }: UndetectedSheet, { sheet, columns }: SheetArguments): Promise<Placed> {

@@ -620,6 +620,12 @@ describe("workbooks of other programs", () => {
     expect(notes).toContain('read from the sheet "Data" (the workbook has 1 other sheet: "Other")');
   });
 
+  test("an error of a header names its sheet, and does not say that no sheet has a header", async () => {
+    const content = rowsOf(row("Option", "Option", "Context IDs"), row("One", "Two", "a"));
+    const reading = read("twice.xlsx", workbook(content, { sheets: ["Data", "Notes"] }));
+    await expect(reading).rejects.toThrow(/all read as the column name; this is the sheet "Data"$/);
+  });
+
   test("behind a cover, the error names the other sheets and maps nothing of the cover", async () => {
     const content = rowsOf(row("Please read"), row("This workbook lists our brands."));
     const reading = read("cover.xlsx", workbook(content, { sheets: ["Cover", "Brands"] }));

@@ -37,14 +37,18 @@ export async function findSheet(
   readonly form: SheetForm;
   readonly seen: SheetSeen;
   readonly records: AsyncGenerator<readonly SheetRecord[]>;
+  /** Whether the sheet was found by its header. */
+  readonly hasHeader: boolean;
 }> {
   const workbook = await openWorkbook(bytes);
   const { sheets, archive, parts } = workbook;
-  const found = wanted === undefined ? await sheetWithHeader(workbook, columnsIn) : namedSheet(sheets, wanted);
+  const headed = wanted === undefined ? await sheetWithHeader(workbook, columnsIn) : undefined;
+  const found = headed ?? (wanted === undefined ? firstOf(sheets) : namedSheet(sheets, wanted));
   const others = sheets.filter((sheet) => sheet !== found).map(({ name }) => name);
   const hasMacros = archive.names.some((name) => name.endsWith("vbaProject.bin"));
   return {
     form: { sheet: found.name },
+    hasHeader: headed !== undefined,
     records: readSheet(archive, found.part, parts),
     seen: {
       ...(others.length > 0 && { otherSheets: others.length, sheets: others.slice(0, NAMED_SHEETS) }),
@@ -85,7 +89,7 @@ export async function partOfSheet(
 async function sheetWithHeader(
   { archive, sheets, parts }: Workbook,
   columnsIn: (cells: readonly string[]) => number,
-): Promise<Sheet> {
+): Promise<Sheet | undefined> {
   const visible = sheets.filter(({ isHidden }) => !isHidden);
   let headed: Sheet | undefined;
   for (const sheet of visible) {
@@ -99,7 +103,7 @@ async function sheetWithHeader(
       if (rows >= HEADER_WITHIN) break;
     }
   }
-  return headed ?? firstOf(sheets);
+  return headed;
 }
 
 /** Returns the first visible sheet, or the first one if all are hidden. Throws a FileError if there is no sheet. */
