@@ -198,18 +198,29 @@ export type RunOf = Pick<RunHeader, "project" | "caller">;
 
 /**
  * Returns two functions to compare projects: `ofKeys` returns a text for the project of keys, and `ofRun` one for the
- * project of a run. The texts are equal if both have the same project. Normally they are project IDs. In a sandbox, all
- * keys have the same project ID, so the texts are made from the keys.
+ * project of a run. The texts are equal if both have the same project. Normally they are project IDs, and "" for keys
+ * that this server cannot use. In a sandbox, all keys have the same project ID, so the texts are made from the keys.
  */
 export function placesOf({ settings: { environment }, all }: Pick<ApproversOf, "settings" | "all">) {
   const isSandbox = environment.kind === "sandbox";
   return {
-    ofKeys: (keys: ProjectKeys | undefined): string => (isSandbox ? ownerOf("", keys) : all.idOf(keys)),
+    ofKeys: (keys: ProjectKeys | undefined): string =>
+      isSandbox ? ownerOf("", keys) : (undefinedIfUnusable(() => all.idOf(keys)) ?? ""),
     ofRun({ caller, project }: RunOf): string {
       if (!isSandbox) return project;
       return caller.startsWith("key:") ? caller : caller.slice(0, -callerName(caller).length);
     },
   };
+}
+
+/** Returns what `read` returns. Undefined for keys that this server cannot use, because it has no address of their API. */
+export function undefinedIfUnusable<Value>(read: () => Value): Value | undefined {
+  try {
+    return read();
+  } catch (thrown) {
+    if (!(thrown instanceof SettingsError)) throw thrown;
+    return undefined;
+  }
 }
 
 export function hasApprover(of: ApproversOf, { name, ...run }: RunOf & { readonly name: string }): boolean {

@@ -12,6 +12,7 @@ import {
   type Projects,
   placesOf,
   type RunOf,
+  undefinedIfUnusable,
 } from "./access-now.ts";
 import { claimedProject, digestOf, ownerOf, tokenFinder } from "./auth.ts";
 
@@ -112,8 +113,12 @@ function viewOfAllProjects(of: ApproversOf & { readonly all: Projects }) {
     ...access().projects,
   ];
   return (): ShownApprover => {
-    const every = named().map(([name, keys]) => shownOf(all.of(keys), name));
-    const base = every.find(({ services }) => services.changes) ?? shownOf(all.of(NO_KEY), undefined);
+    const every = named().flatMap(([name, keys]) => {
+      const its = undefinedIfUnusable(() => all.of(keys));
+      return its === undefined ? [] : [shownOf(its, name)];
+    });
+    const other = () => shownOf(undefinedIfUnusable(() => all.of(NO_KEY)) ?? all.of(undefined), undefined);
+    const base = every.find(({ services }) => services.changes) ?? other();
     const driver = (run: RunOf): PageScope => {
       const [name, keys] = named().find(([, its]) => ofKeys(its) === ofRun(run)) ?? [];
       if (name !== undefined || keys !== undefined) return shownOf(all.of(keys), name);

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
+import { hasApprover } from "../../src/http/access-now.ts";
 import { startLoginIssuer } from "../support/login-issuer.ts";
-import { pageOfPeople } from "../support/page-of-people.ts";
+import { CHIEF, pageOfPeople } from "../support/page-of-people.ts";
 import { sessionOf } from "../support/page-person.ts";
 
 const ORIGIN = "http://127.0.0.1:3000";
@@ -56,6 +57,14 @@ test("a person's rights are looked at again every ten minutes, and the session g
   }
   // A session ends twelve hours after the login, even if it was renewed.
   expect((await renew(second)).status).toBe(401);
+});
+
+test("an approver of all projects is let in where the server has only the event API", async () => {
+  // The access file has projects with keys of the management API, which this server cannot use.
+  const { read, post, of } = await start({ env: { TARGETING_API_URL: "", EVENT_API_URL: "http://127.0.0.1:9" } });
+  const session = await sessionOf(await post("/login", { token: CHIEF }));
+  expect((await read(session)).status).toBe(404);
+  expect(hasApprover(of, { name: "token:agent", caller: "token:agent", project: of.all.idOf(undefined) })).toBe(true);
 });
 
 test("a check that lies ahead because the clock was set back is due at once", async () => {

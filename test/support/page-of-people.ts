@@ -12,6 +12,8 @@ import { readSettings } from "../../src/settings/settings.ts";
 import { startLoginIssuer } from "./login-issuer.ts";
 
 const CLIENT = "page-client";
+/** The token of a person who approves the changes of all projects. */
+export const CHIEF = "token-of-chief-0001";
 const MINUTE = 60_000;
 
 /** The authorization server of the page (an existing one, or how a new one behaves), and settings of the server. */
@@ -58,14 +60,14 @@ export async function pageOfPeople(address: string, { issuer: known, env, ...mor
   let now = Date.now();
   const access = () => ({
     projects: new Map(["shop", "other"].map((name) => [name, { targetingApiKey: `${name}-key` }])),
-    tokens: [],
+    tokens: [{ name: "chief", token: CHIEF, approves: true, project: "*", readOnly: false, folders: [] }],
   });
   const page = approversPage({
     ...{ viewers: approverSessions({ settings, access, all }), address, key: new Uint8Array(32) },
     ...{ log, stopping: new AbortController().signal, settings, now: () => now },
   });
   return {
-    ...{ issuer, page, lines },
+    ...{ issuer, page, lines, of: { settings, access, all } },
     pass(minutes: number): void {
       now += minutes * MINUTE;
     },
