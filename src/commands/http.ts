@@ -130,7 +130,7 @@ async function serverOf(started: Started, host: string, port: number) {
     log,
     stopping,
     ready: backend.ready,
-    metrics: figures && servedFigures(figures, access),
+    metrics: figures && servedFigures(figures, started),
   });
   const listensAt = (url: string): void => {
     address = settings.http.publicUrl ?? url;
@@ -233,7 +233,7 @@ export async function runWorker(line: CommandLine): Promise<number> {
     const answers = probes({
       stopping: stopping.signal,
       ready: backend.ready,
-      metrics: figures && servedFigures(figures, access),
+      metrics: figures && servedFigures(figures, started),
     });
     probed = createServer(getRequestListener(answers.fetch, { overrideGlobalObjects: false }));
     const url = port === undefined ? undefined : await listen(probed, host, port);

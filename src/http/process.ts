@@ -139,8 +139,8 @@ function projectsById({ all, input, settings, access }: Started): ReadonlyMap<st
 const PROXY_HEADERS = ["forwarded", "via", "x-forwarded-for", "x-real-ip"];
 
 /** Serves metrics, without names of callers, to programs on this machine and callers with an access-file token. */
-export function servedFigures(text: () => string, access: Access) {
-  const authenticate = authenticator({ access, addresses: [], ownKeys: false });
+export function servedFigures(text: () => string, { access, accessOfNow }: Pick<Started, "access" | "accessOfNow">) {
+  const authenticate = authenticator({ access, accessOfNow, addresses: [], ownKeys: false });
   return {
     contentType: "text/plain; version=0.0.4; charset=utf-8",
     text,

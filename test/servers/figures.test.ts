@@ -104,4 +104,7 @@ test("figures are for this machine, and for tokens of the access file", async ()
     const right = { ...headers, authorization: `Bearer ${token}` };
     expect((await asked(closed.url, "/metrics", right)).status).toBe(200);
   }
+  await writeFile(file, JSON.stringify({ tokens: [{ name: "other", token: "a-token-of-another" }] }));
+  const removed = { "x-forwarded-for": "203.0.113.7", authorization: `Bearer ${token}` };
+  expect((await asked(closed.url, "/metrics", removed)).status).toBe(401);
 });
