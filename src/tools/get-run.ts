@@ -35,7 +35,7 @@ const input = () =>
       .optional()
       .describe("Only these items"),
     includeInput: z.boolean().optional().describe("Also the input of items that were not done"),
-    limit: z.int().min(1).max(1000).optional().describe("Items or runs per answer. Default: 20"),
+    limit: z.int().min(1).max(1000).optional().describe("Items or runs per answer. Default: 20; 50 with includeInput"),
     cursor: z.string().optional(),
     ...saveArguments("File to create: the imported sheet with results"),
     waitMs: z.int().min(0).max(LONGEST_WAIT_MS).optional().describe("Wait for the end of the run"),
