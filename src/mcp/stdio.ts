@@ -95,11 +95,12 @@ export class StdioConnection {
 
   /**
    * Passes a message to the MCP server for this client, according to the last message that declared capabilities. A
-   * notification goes to both servers, because it may belong to a request of either. It may also end listening.
+   * notification goes to both servers, because it may belong to a request of either. It may also end listening. If it
+   * comes first, it is ignored, because the SDK would conclude that the client has an old protocol version.
    */
   #deliver(message: JSONRPCMessage): void {
     const said = showsViews(message);
-    if (said === undefined && !("id" in message) && this.#faces.size > 0) {
+    if (said === undefined && !("id" in message)) {
       this.#endListening(message);
       for (const face of this.#faces.values()) face.onmessage?.(message);
       return;

@@ -60,6 +60,23 @@ test.each([
   expect(await command.answer(10)).toMatchObject({ result: {} });
 });
 
+test("a request to listen that comes first and is cancelled at once has no effect", async () => {
+  const _meta = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": { name: "by-hand", version: "1" },
+    "io.modelcontextprotocol/clientCapabilities": {},
+  };
+  const command = startCommand([]);
+  const notifications = { toolsListChanged: true };
+  command.send({ jsonrpc: "2.0", id: 1, method: "subscriptions/listen", params: { notifications, _meta } });
+  command.send({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: 1 } });
+  for (const id of [2, 3]) {
+    command.send({ jsonrpc: "2.0", id, method: "tools/list", params: { _meta } });
+    expect(await command.answer(id)).toMatchObject({ result: { resultType: "complete" } });
+  }
+  expect(command.lines.join("\n")).not.toContain("notifications/subscriptions");
+});
+
 test("each request of a batch is answered", async () => {
   const command = startCommand([]);
   for (const message of OPENING) command.send(message);
