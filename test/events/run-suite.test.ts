@@ -104,6 +104,17 @@ describe("running a suite", () => {
     expect(sent).toBeLessThan(30);
   });
 
+  it("says of an event whose verdict cannot be read what its own answer shows", async () => {
+    const unread = (error: Error) => run(follow, { observe: () => Promise.reject(error) });
+    const lost = await unread(new AmbiguousError({ operation, reason: "reset" }));
+    expect(new Set(lost.results.map(({ observed }) => observed))).toEqual(new Set(["accepted", "rejected"]));
+    const refused = new RejectedError({ operation, kind: "forbidden", statusCode: 403, route: "GET /_sandbox/events" });
+    const ended = await unread(refused);
+    expect(ended).toMatchObject({ ended: { kind: "forbidden" }, mismatched: 0 });
+    expect(new Set(ended.results.map(({ observed, reason }) => observed ?? reason))).toContain("accepted");
+    expect(ended.results.filter(({ reason }) => reason !== undefined && reason !== "notRun")).toEqual([]);
+  });
+
   it("runs nothing more once it is to stop, and passes nothing that it did not run", async () => {
     const stop = new AbortController();
     let sent = 0;

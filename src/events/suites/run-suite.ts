@@ -124,12 +124,12 @@ function statusOf(expected: Verdict, observed: CaseResult["observed"]): CaseStat
 }
 
 async function observeEvent(event: Readonly<Record<string, unknown>>, run: SuiteRun): Promise<Observation> {
-  const { api, clock, observe, signal } = run;
+  const { api, clock, signal } = run;
   if (signal?.aborted === true || run.ended !== undefined) return { reason: "notRun" };
   try {
     const { message, statusCode } = await sendPatiently(api, clock, JSON.stringify(event), signal);
     run.hasOtherResults = true;
-    const kept = await observe?.(event);
+    const kept = await verdictOn(event, run);
     if (kept !== undefined) return { observed: kept };
     if (message === EVENT_MESSAGES.invalid) return { observed: "rejected" };
     if (message === EVENT_MESSAGES.ok) return { observed: "accepted" };
@@ -145,6 +145,17 @@ async function observeEvent(event: Readonly<Record<string, unknown>>, run: Suite
     const answer = defined({ statusCode, said: "messages" in error ? error.messages[0] : undefined });
     if (isLost) return { reason: "answerLost", ...answer };
     return { reason: error instanceof NotSentError ? "notSent" : "answerNotUnderstood", ...answer };
+  }
+}
+
+/** Returns the sandbox's verdict on an event that was answered. Undefined if it cannot be read. */
+async function verdictOn(event: Readonly<Record<string, unknown>>, run: SuiteRun): Promise<Verdict | undefined> {
+  try {
+    return await run.observe?.(event);
+  } catch (error) {
+    if (!isApiError(error)) throw error;
+    if (!(error instanceof AmbiguousError)) run.ended ??= error;
+    return undefined;
   }
 }
 
