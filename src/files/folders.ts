@@ -62,14 +62,24 @@ async function placesOf(given: string, allowedDirs: readonly string[]): Promise<
     throw new FileError(`${quoted(given)} contains .., which is not allowed`, inside);
   if (given.includes("\0") || given.trim() === "") throw new FileError(`${quoted(given)} is not a path`, inside);
   const places: Place[] = [];
+  let absent: string | undefined;
   for (const folder of allowedDirs) {
     const root = await unlessAbsent(folder, (one) => realpath(one));
-    if (root === undefined) continue;
-    const parts = partsInside(root, resolve(root, given)) ?? partsInside(folder, resolve(folder, given));
+    const parts =
+      partsInside(root ?? folder, resolve(root ?? folder, given)) ?? partsInside(folder, resolve(folder, given));
     if (parts === undefined) continue;
+    if (root === undefined) {
+      absent = folder;
+      continue;
+    }
     if (await hasLink(root, parts)) throw linkRefused(given, inside);
     places.push(placeIn(root, parts));
   }
+  if (places.length === 0 && absent !== undefined)
+    throw new FileError(
+      `the allowed folder ${quoted(absent)} does not exist`,
+      "Ask the person who runs this server to create it, or to correct TARGETING_MCP_ALLOWED_DIRS; over HTTP, the entry of the caller's token.",
+    );
   if (places.length === 0) throw new FolderRefused(given, `${quoted(given)} is outside the allowed folders`, inside);
   return places;
 }

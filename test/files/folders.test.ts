@@ -83,6 +83,17 @@ test("a file that is not there: the nearest names are listed", async () => {
   expect(said).not.toContain("secret");
 });
 
+test("an allowed folder that does not exist is named", async () => {
+  const { one, other, allowed } = await folders();
+  const gone = join(one, "gone");
+  for (const path of ["options.csv", join(gone, "options.csv")]) {
+    const refused = await refusal(findFile(path, [gone]));
+    expect(refused).toContain(`the allowed folder ${JSON.stringify(gone)} does not exist`);
+  }
+  expect(await refusal(findFile(join(other, "secret.csv"), [gone]))).toContain("outside the allowed folders");
+  expect(await pathOf("second.csv", [gone, ...allowed])).toContain("second.csv");
+});
+
 test("without allowed folders the setting is named", async () => {
   expect(await refusal(findFile("options.csv", []))).toContain("TARGETING_MCP_ALLOWED_DIRS");
   expect(await refusal(freePlaceFor("options.csv", []))).toContain("TARGETING_MCP_ALLOWED_DIRS");
