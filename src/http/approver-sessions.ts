@@ -38,6 +38,8 @@ export type Person = Readonly<z.infer<typeof personForm>>;
 export type IssuerPerson = Extract<Person, { readonly by: "issuer" }>;
 
 export interface Viewers {
+  /** Returns whether the access file cannot be read now. Nobody is let in then, but sessions do not end. */
+  isUnreadable(): boolean;
   login(token: string): { readonly person: Person } | { readonly refused: 401 | 403; readonly message: string };
   /** Returns what a person may see. Undefined if they may not approve (any more), or OAuth settings changed. */
   viewerOf(person: Person): (Viewer & { readonly environment: ShownEnvironment }) | undefined;
@@ -65,6 +67,7 @@ export function approverSessions(of: ApproversOf & { readonly all: Projects }): 
     return viewer(shownTo.one(person.project), person.name.replace(/^oauth:/, ""), person.name);
   };
   return {
+    isUnreadable: () => access().isUnreadable === true,
     login(token) {
       const entry = tokenFinder(access().tokens)(token);
       if (entry === undefined)

@@ -8,6 +8,7 @@ import { findOnce, findPageSandbox } from "../web/sandbox-beside.ts";
 import { type PageSession, pageSessions } from "../web/sessions.ts";
 import { type LoginWays, type OpenedSession, PATHS, TOKEN_HEADER } from "../web/wire.ts";
 import { CHECK_MS, type IssuerPerson, type Person, personForm, type Viewers } from "./approver-sessions.ts";
+import { ACCESS_UNREADABLE } from "./auth.ts";
 import { IssuerUnreachable, reasonOf } from "./issuer-reads.ts";
 
 interface PageParts {
@@ -53,8 +54,12 @@ export function approversPage(parts: PageParts): (request: Request, peer: string
     await sessions.end(session);
     throw new RefusedRequest(401, ways);
   };
+  const checkReadable = (): void => {
+    if (viewers.isUnreadable()) throw new RefusedRequest(503, ACCESS_UNREADABLE);
+  };
   const openRoutes = (app: PageApp<Approver>): void => {
     app.post(PATHS.login, takePosted, ({ var: { posted } }) => {
+      checkReadable();
       const found = viewers.login(postedTexts(posted, ["token"]).token);
       if ("person" in found) return opened(sessions.open(found.person));
       log.warn("a login to the page was refused", { status: found.refused });
@@ -64,6 +69,7 @@ export function approversPage(parts: PageParts): (request: Request, peer: string
     app.post(PATHS.issuer, takePosted, async () => dataAnswer(await throughIssuer((its) => its.begin())));
     app.post(PATHS.callback, takePosted, async ({ var: { posted }, env: { peer = "" } }) => {
       const answer = postedTexts(posted, ["query", "login"]);
+      checkReadable();
       const person = await throughIssuer((its) => its.end(answer, peer));
       if (viewers.viewerOf(person) === undefined)
         throw new RefusedRequest(403, "You may not approve changes of any project on this server.");
@@ -76,6 +82,7 @@ export function approversPage(parts: PageParts): (request: Request, peer: string
     about: () => ({ login: ways }),
     openRoutes,
     async enter(request) {
+      checkReadable();
       const session = await sessions.of(request);
       const viewer = session && viewers.viewerOf(session.person);
       if (session === undefined || viewer === undefined) {

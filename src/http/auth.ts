@@ -57,16 +57,15 @@ export function requiresAuthentication(options: Pick<AuthOptions, "access" | "jw
   return options.access.tokens.some(callsTools) || options.jwt !== undefined || options.ownKeys;
 }
 
+export const ACCESS_UNREADABLE =
+  "The access file of this server cannot be read, so all callers are refused. The server's log has the reason.";
+
 /** Authenticates callers by tokens and, if allowed, by their own keys. Without both, every caller is `local`. */
 export function authenticator(options: AuthOptions): Authenticate {
   const findToken = tokenFinder(options.access.tokens);
   const needsToken = requiresAuthentication({ ...options, ownKeys: false });
   return async (request) => {
-    if (options.accessOfNow?.().isUnreadable)
-      return httpError(
-        503,
-        "The access file of this server cannot be read, so all callers are refused. The server's log has the reason.",
-      );
+    if (options.accessOfNow?.().isUnreadable) return httpError(503, ACCESS_UNREADABLE);
     try {
       const caller = needsToken ? await tokenCaller(request, findToken, options) : NOBODY;
       if (caller instanceof Response) return caller;

@@ -67,6 +67,18 @@ test("an approver of all projects is let in where the server has only the event 
   expect(hasApprover(of, { name: "token:agent", caller: "token:agent", project: of.all.idOf(undefined) })).toBe(true);
 });
 
+test("while the access file cannot be read, this is said of no token, login or session", async () => {
+  const { read, post, logIn, breakAccess } = await start();
+  const session = await sessionOf(await post("/login", { token: CHIEF }));
+  breakAccess(true);
+  for (const refused of [await post("/login", { token: CHIEF }), await logIn(), await read(session)]) {
+    expect(refused.status).toBe(503);
+    expect(await refused.text()).toContain("The access file of this server cannot be read");
+  }
+  breakAccess(false);
+  expect((await read(session)).status).toBe(404);
+});
+
 test("a check that lies ahead because the clock was set back is due at once", async () => {
   const { issuer, read, logIn, renew, pass } = await start({ refreshes: true });
   const first = await sessionOf(await logIn());

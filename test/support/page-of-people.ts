@@ -58,7 +58,9 @@ export async function pageOfPeople(address: string, { issuer: known, env, ...mor
     ...{ now: Date.now, work: undefined },
   });
   let now = Date.now();
+  let isUnreadable = false;
   const access = () => ({
+    isUnreadable,
     projects: new Map(["shop", "other"].map((name) => [name, { targetingApiKey: `${name}-key` }])),
     tokens: [{ name: "chief", token: CHIEF, approves: true, project: "*", readOnly: false, folders: [] }],
   });
@@ -68,6 +70,10 @@ export async function pageOfPeople(address: string, { issuer: known, env, ...mor
   });
   return {
     ...{ issuer, page, lines, of: { settings, access, all } },
+    /** Makes the access file unreadable, or readable again. */
+    breakAccess(isBroken: boolean): void {
+      isUnreadable = isBroken;
+    },
     pass(minutes: number): void {
       now += minutes * MINUTE;
     },
