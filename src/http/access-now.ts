@@ -198,14 +198,14 @@ export type RunOf = Pick<RunHeader, "project" | "caller">;
 
 /**
  * Returns two functions to compare projects: `ofKeys` returns a text for the project of keys, and `ofRun` one for the
- * project of a run. The texts are equal if both have the same project. Normally they are project IDs, and "" for keys
- * that this server cannot use. In a sandbox, all keys have the same project ID, so the texts are made from the keys.
+ * project of a run. The texts are equal if both have the same project. Normally they are project IDs. In a sandbox, all
+ * keys have the same project ID, so the texts are made from the keys. Keys that this server cannot use have no project.
  */
 export function placesOf({ settings: { environment }, all }: Pick<ApproversOf, "settings" | "all">) {
   const isSandbox = environment.kind === "sandbox";
   return {
-    ofKeys: (keys: ProjectKeys | undefined): string =>
-      isSandbox ? ownerOf("", keys) : (undefinedIfUnusable(() => all.idOf(keys)) ?? ""),
+    ofKeys: (keys: ProjectKeys | undefined): string | undefined =>
+      isSandbox ? ownerOf("", keys) : undefinedIfUnusable(() => all.idOf(keys)),
     ofRun({ caller, project }: RunOf): string {
       if (!isSandbox) return project;
       return caller.startsWith("key:") ? caller : caller.slice(0, -callerName(caller).length);
