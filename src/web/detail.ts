@@ -6,7 +6,7 @@ import { FIELD_WORDS } from "../answers/plan-words.ts";
 import { sheetNotes } from "../answers/sheets.ts";
 import { isApproval } from "../changes/approvals.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
-import { type JournalEntry, journalEntry } from "../changes/rows/entries.ts";
+import { type JournalEntry, journalEntry, type StepChange } from "../changes/rows/entries.ts";
 import type { Difference } from "../plans/plan.ts";
 import type { PlanDocument } from "../plans/plan-document.ts";
 import { parseJson } from "../platform/json.ts";
@@ -102,11 +102,14 @@ function resultWords(entry: JournalEntry): string | undefined {
     const what = entry.statusCode === undefined ? UNANSWERED : `answered with status ${entry.statusCode}`;
     return `${what}; sent again after ${(entry.ms / 1000).toFixed(1)} s`;
   }
+  if (entry.t !== "answer") return undefined;
+  const count = (...of: readonly StepChange["to"][]): number =>
+    entry.changes.filter(({ to }) => of.includes(to)).length;
   // An answer without results of items is skipped: the entry `waited` that follows it describes what happened.
-  if (entry.t !== "answer" || (entry.changes.length === 0 && entry.made === undefined)) return undefined;
-  const failed = entry.changes.filter(({ to }) => to === "failed").length;
-  const others = entry.changes.filter(({ to }) => to === "refused" || to === "notApplied").length;
-  const unknown = entry.changes.filter(({ to }) => to === "unknown").length;
+  if (entry.made === undefined && count("suspect", "pending") === entry.changes.length) return undefined;
+  const failed = count("failed");
+  const others = count("refused", "notApplied", "deferred", "replaced");
+  const unknown = count("unknown");
   const words = [
     failed > 0 && `${many(failed, "item")} failed`,
     others > 0 && `${many(others, "item")} not applied`,

@@ -523,6 +523,21 @@ describe("a run on the page", () => {
     expect(JSON.parse((await download(person, runId, "requests?from=1")).text).rows).toHaveLength(total - 1);
   });
 
+  test("calls a request done only if its answer says so", async () => {
+    const { client, control, sandbox, person } = await shared();
+    const targetingId = await sandbox.targeting("Unanswered");
+    const resultsOf = async (tool: string, call: object) => {
+      const { runId = "" } = checkedReport(await client.callTool(tool, { targetingId, ...call }));
+      const rows = z.object({ rows: z.array(z.object({ result: z.string() })) });
+      return rows.parse(JSON.parse((await download(person, runId, "requests")).text)).rows.map(({ result }) => result);
+    };
+    const again = expect.stringMatching(/^no answer; sent again after \d+\.\d s$/);
+    await control("/faults", { faults: [{ on: "write", times: 1, kind: "reset" }] });
+    expect(await resultsOf("bulk_add_options", { items: [{ name: "Hats" }] })).toEqual([again, "done"]);
+    const group = { items: [{ name: "Aisle", children: [{ name: "Hats" }] }], onExisting: "fail" };
+    expect(await resultsOf("bulk_add_options", group)).toEqual(["1 item not applied"]);
+  });
+
   test("that saved a file says where the file is and what it contains", async () => {
     const { client, person, folder, targetingId } = await deleted();
     const saveTo = join(folder, `saved ${targetingId}.csv`);
