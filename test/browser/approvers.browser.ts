@@ -192,7 +192,7 @@ test("a person takes the rejected rows of their agent's file home, and nothing e
     await page.getByRole("link", { name: /^Imported brands\.csv.*: 2 of 4 rows/ }).click();
     await page.getByRole("button", { name: "Files 3" }).click();
     const downloading = page.waitForEvent("download");
-    await page.getByRole("link", { name: "Failed rows" }).click();
+    await page.getByRole("button", { name: "Failed rows", exact: true }).click();
     const [head, ...rows] = (await readFile(await (await downloading).path(), "utf8")).trim().split("\r\n");
     expect(head).toBe("name,contextId,reason");
     expect(rows.map((row) => row.split(",", 2).join(","))).toEqual(["A!,c2", "B?,c4"]);

@@ -34,7 +34,7 @@ test("a person approves, sees what became of it, takes a file home, and undoes i
     await page.getByText("Running", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Files 2" }).click();
     const downloading = page.waitForEvent("download");
-    await page.getByRole("link", { name: "What was removed" }).click();
+    await page.getByRole("button", { name: "What was removed" }).click();
     const removed = await readFile(await (await downloading).path(), "utf8");
     expect(removed.trim().split("\n")).toHaveLength(2);
     await button(page, "undo").click();

@@ -43,7 +43,7 @@ test("after the login, the rejected rows of a file are downloaded as the table t
       await page.getByRole("button", { name: /^Files/ }).click();
       const [download] = await Promise.all([
         page.waitForEvent("download"),
-        page.getByRole("link", { name: "Failed rows", exact: true }).click(),
+        page.getByRole("button", { name: "Failed rows", exact: true }).click(),
       ]);
       expect(download.suggestedFilename()).toBe("options-failed.csv");
       const text = await readFile(await download.path(), "utf8");

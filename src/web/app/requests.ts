@@ -173,8 +173,9 @@ function silence(thrown: unknown): string {
 }
 
 function messageOf(data: unknown, status: number): string {
-  const isTold = typeof data === "object" && data !== null && "message" in data && typeof data.message === "string";
-  return isTold && "message" in data ? String(data.message) : `The server refused the request (${status}).`;
+  return data instanceof Object && "message" in data
+    ? `${data.message}`
+    : `The server refused the request (${status}).`;
 }
 
 // The token of the session is stored in this browser tab. It is not in a cookie, because the browser would send a

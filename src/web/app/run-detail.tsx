@@ -310,23 +310,12 @@ function Files({ detail: { run, downloads } }: { readonly detail: RunDetail }) {
     <ul class="items">
       {downloads.map((file) => (
         <li key={file}>
-          <Download path={runPath(run.runId, file)} name={FILES[file]} />
+          <button type="button" class="plain" onClick={() => void save(runPath(run.runId, file))}>
+            {FILES[file]}
+          </button>
         </li>
       ))}
     </ul>
-  );
-}
-
-/** Shows a link that saves a file. A plain link does not work: the request must contain the token of the session. */
-function Download({ path, name }: { readonly path: string; readonly name: string }) {
-  const download = (event: Event): void => {
-    event.preventDefault();
-    void save(path);
-  };
-  return (
-    <a href={path} onClick={download}>
-      {name}
-    </a>
   );
 }
 
