@@ -519,6 +519,26 @@ test("what needs attention names its file and causes, and can be dismissed", asy
   });
 });
 
+test("a run that gave up needs attention, and did not leave everything unsent", async () => {
+  const { waiting: __, ...row } = WAITING.run;
+  const counts = { ...PARTIAL.run.counts, items: 25, succeeded: 0, failed: 0, notApplied: 25 };
+  const requests = { planned: 1, sent: 24, resent: 23, waitedMs: 120_000 };
+  const run = { ...row, counts, requests, actions: [], fileName: "old.csv", updatedAt: Date.now() } as const;
+  const made = await serveMadeRuns({ details: [WAITING] });
+  await onPage(`${made.url}/#/approvals`, async (page) => {
+    await button(page, "approve").waitFor();
+    made.put({ ...run, status: "failed" });
+    await page.locator(".decided").getByText("nothing was changed").waitFor();
+    made.put({ ...run, status: "cancelled" });
+    await page.locator(".decided").getByText("Cancelled", { exact: true }).waitFor();
+    await page.locator(".decided").getByText("nothing was changed").waitFor();
+    made.put({ ...run, status: "failed" });
+    await page.goto(`${made.url}/#/overview`);
+    await page.getByText("25 of 25 options not applied").waitFor();
+    await page.locator(".item").getByText("Delete 25 options from Spring").waitFor();
+  });
+});
+
 test("each run is of one kind, runs of one minute show their times, and the largest of today are a link away", async () => {
   const at = Date.now();
   const none = { ...RUNNING.run.counts, items: 3, succeeded: 3, pending: 0 };
@@ -1371,8 +1391,8 @@ test("an approval that expired says so, with the changes that were not sent", as
     const box = page.locator(".decided");
     await box.getByText("Expired", { exact: true }).waitFor();
     await box.getByText("Nobody decided in time: nothing was sent").waitFor();
-    await page.getByText("What was not sent").click();
-    const names = page.locator("details").filter({ hasText: "What was not sent" }).getByRole("listitem");
+    await page.getByText("What was not applied").click();
+    const names = page.locator("details").filter({ hasText: "What was not applied" }).getByRole("listitem");
     await expect.poll(() => names.allInnerTexts()).toEqual(["− Sneakers", "− Boots", "and 23 more"]);
     await page.getByRole("link", { name: "Show the run" }).click();
     await page

@@ -233,7 +233,7 @@ function Over({ now, isNothing }: Pick<Decided, "now"> & { readonly isNothing: b
   const known = detail?.run.updatedAt === now.updatedAt && detail.run.status === now.status ? detail.run : now;
   const words = [
     known.decided?.replace("Declined ", ""),
-    isNothing && `nothing was ${now.counts.failed > 0 ? "changed" : "sent"}`,
+    isNothing && `nothing was ${now.status === "cancelled" && !known.requests?.sent ? "sent" : "changed"}`,
   ].filter(Boolean);
   return (
     <>

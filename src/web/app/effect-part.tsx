@@ -100,7 +100,7 @@ export function Unsent({ list }: { readonly list: ChangeList | undefined }) {
   const more = list.total - list.rows.length;
   return (
     <details>
-      <summary>What was not sent</summary>
+      <summary>What was not applied</summary>
       <ul>
         {list.rows.map((row, at) => (
           <li key={at}>

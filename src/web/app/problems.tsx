@@ -5,7 +5,7 @@ import type { FailureRow, RunDetail, RunRow } from "../wire.ts";
 import { Ago, now, Text, type Tone, useSteady } from "./parts.tsx";
 import { counted, number } from "./plain-words.ts";
 import { runPath, useRead } from "./requests.ts";
-import { Cause, heldBack } from "./run-problems.tsx";
+import { Cause, countIn, heldBack } from "./run-problems.tsx";
 import { Title } from "./run-words.tsx";
 import { clockAhead, metrics, runList, set } from "./state.ts";
 import { Fix, RESULTS, SandboxTag, WordsOf } from "./words.tsx";
@@ -52,7 +52,10 @@ function openProblems(): readonly OpenProblem[] {
     (run) => run.updatedAt >= from && problemOf(run) !== undefined && isShown(run.runId),
   );
   return [
-    runs.map((run) => ({ key: run.runId, count: run.counts.failed + run.counts.unknown, run })),
+    runs.map((run) => {
+      const { failed, unknown, notApplied } = run.counts;
+      return { key: run.runId, count: failed + unknown + notApplied, run };
+    }),
     [...Map.groupBy(metrics.value.problems, ({ of: { key } }) => key)]
       .filter(([, causes]) => causes.some((cause) => isShown(idOf(cause))))
       .map(([key, causes]) => ({ key, count: causes[0]?.of.count ?? 0, causes })),
@@ -153,17 +156,17 @@ function RunProblem({ run, most }: { readonly run: RunRow; readonly most: number
         ))}
       </ul>
       <OtherCauses of={failures.slice(most)} />
-      {run.fileName === undefined && noun !== "event" && <Title run={run} end=" ·" />} <Ago at={updatedAt} />
+      {(run.fileName === undefined || counts.failed === 0) && noun !== "event" && <Title run={run} end=" ·" />}{" "}
+      <Ago at={updatedAt} />
     </Problem>
   );
 }
 
 /** Shows how many items have causes that are not listed. */
 function OtherCauses({ of: others }: { readonly of: readonly FailureRow[] }) {
-  const rest = others.reduce((sum, { count }) => sum + count, 0);
-  return rest === 0 ? null : (
+  return others.length === 0 ? null : (
     <>
-      {number(rest)} more for {counted(others.length, "other reason")} ·{" "}
+      {number(countIn(others))} more for {counted(others.length, "other reason")} ·{" "}
     </>
   );
 }
@@ -234,7 +237,8 @@ function problemOf({ actions, counts, fileName, noun, status }: RunRow, held = 0
   const file = fileName === undefined ? "" : `${fileName.slice(0, 80)}: `;
   if (failed > 0) return `${file}${number(failed)} of ${many(items)} ${held === failed ? "not sent" : "failed"}`;
   if (unknown > 0) return `The result of ${many(unknown)} is unknown`;
-  if (actions.includes("resume") && status === "cancelled")
-    return `Cancelled: ${number(notApplied)} of ${many(items)} not applied`;
-  return status === "interrupted" ? "Interrupted: it can be resumed" : undefined;
+  if (status === "interrupted") return "Interrupted: it can be resumed";
+  const isCancelled = status === "cancelled";
+  if (notApplied === 0 || (isCancelled && !actions.includes("resume"))) return undefined;
+  return `${isCancelled ? "Cancelled: " : ""}${number(notApplied)} of ${many(items)} not applied`;
 }

@@ -47,7 +47,8 @@ export function heldBack(failures: readonly FailureRow[]): number {
   return countIn(failures.filter(({ isHeldBack }) => isHeldBack));
 }
 
-function countIn(failures: readonly FailureRow[]): number {
+/** Returns how many objects have these causes together. */
+export function countIn(failures: readonly FailureRow[]): number {
   return failures.reduce((sum, { count }) => sum + count, 0);
 }
 
