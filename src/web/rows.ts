@@ -144,8 +144,8 @@ function rowOf(listed: ListedRun, beside: Beside, reader: string | undefined): O
     ...{ status, counts: { ...counts, items: counts.items + lost, succeeded: counts.succeeded + lost } },
     ...{ ...itemsOf({ tool, ...about }, inside ?? (lost > 0 ? { lost } : undefined)), fileName },
     ...{ targeting: targetingIn(listed, beside), names, did, optionsInside: inside?.succeeded },
-    // While a run is running, these counts include pending changes.
-    how: status === "running" ? undefined : how,
+    // Until a run has ended, these counts include pending changes.
+    how: counts.pending > 0 ? undefined : how,
     isUndo: tool === "undo_run" || plannedBy === "undo_run" || undefined,
     undoes,
     decided: isExpired ? EXPIRED : decided && decisionWords(decided, reader),
@@ -222,10 +222,10 @@ const DAY_MS = 86_400_000;
 
 /** Returns how many items a run has and how many are done. Options in new targetings are counted apart (`options`). */
 function workOf(
-  { items, succeeded, alreadyDone, skipped = 0 }: RunRow["counts"],
+  { items, succeeded, alreadyDone, skipped = 0, pending }: RunRow["counts"],
   inside: NonNullable<ListedRun["about"]>["inside"],
 ) {
-  const all = { items, done: succeeded + alreadyDone + skipped };
+  const all = { items, done: succeeded + alreadyDone + skipped, pending };
   if (inside === undefined) return all;
   return { items: items - inside.items, done: all.done - inside.succeeded, options: inside.items };
 }

@@ -25,7 +25,8 @@ export interface TitleParts extends Pick<About, "did" | "only" | "to" | "fileNam
   readonly status: string;
   readonly items: number;
   readonly done: number;
-  /** How the run changed existing objects. Absent if that is unknown. */
+  readonly pending?: number;
+  /** How the run changed existing objects, including those that are pending. Absent if that is unknown. */
   readonly how?: ChangeKinds | undefined;
   readonly targeting?: string | undefined;
   /** How many options are deleted or created with their targetings, and how many of these are groups, if known. */
@@ -158,7 +159,9 @@ export function titleOf({ tool, status, items, done, did, how, plan, ...names }:
     case "plan_targeting":
     case "undo_run": {
       const isUndo = plan?.isUndo ?? tool === "undo_run";
-      const counts = changeCounts(plan?.changes ?? did, { ...names, how }, { isUndo, isAhead: AHEAD.has(status) });
+      const isAhead = AHEAD.has(status);
+      const known = isAhead || !names.pending ? how : undefined;
+      const counts = changeCounts(plan?.changes ?? did, { ...names, how: known }, { isUndo, isAhead });
       const what = counts === "" ? part : `: ${counts}`;
       const which = plan?.of === undefined ? `changes${within("to")}` : `"${cutText(plan.of, 2 * MAX_LETTERS)}"`;
       if (isUndo) return `${verb("undo")} ${which}${what}`;

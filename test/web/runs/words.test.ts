@@ -72,6 +72,13 @@ describe("a run as a sentence", () => {
       { tool: "delete_options", status: "needs_confirmation", items: 1, only: "Clothing", deletes: "group Clothing" },
     ],
     ["Changed the Context IDs of Jeans in Footwear KR", { tool: "update_contexts", items: 1, only: "Jeans" }],
+    [
+      "Apply a plan to Footwear KR: 2 options changed",
+      {
+        ...{ tool: "apply_plan", status: "interrupted", items: 9, done: 2, pending: 7, how: { ...SAME, renamed: 9 } },
+        plan: { isUndo: false, changes: { created: 0, changed: 2, deleted: 0 } },
+      },
+    ],
     ["Renamed 25 options in Footwear KR", { tool: "update_options", items: 25, how: { ...SAME, renamed: 25 } }],
     [
       "Renamed 20 of 25 options in Footwear KR",
