@@ -132,7 +132,7 @@ export function planView(document: PlanDocument, services: ToolServices): PlanVi
   const refused = [...whyNotApplied(document, services), ...plan.problems.map(({ message }) => message)];
   return {
     conflicts: first("conflicts", plan.conflicts).map(shownDifference),
-    drift: first("drift", plan.drift).map(shownDifference),
+    drift: first("drift", plan.drift).map((one) => ({ name: one.name, says: driftWords(one) })),
     refused: refused.slice(0, MAX_DIFFERENCES),
     // If only the ID is new, the reason already says so. The label from `undoLine` would repeat it.
     differs: first("differs", others).map((row) =>
@@ -144,6 +144,16 @@ export function planView(document: PlanDocument, services: ToolServices): PlanVi
 
 function shownDifference({ name, _id, field, base, file, service }: Difference): PlanDifference {
   return { name, _id, field: FIELD_WORDS[field], base, file, service };
+}
+
+/** Says what others have changed since the base. Of Context IDs, only the numbers are known here. */
+export function driftWords({ field, base, service }: Difference): string {
+  if (field === "deleted") return "was deleted since the file was saved.";
+  if (field === "added") return "was added since the file was saved. It is kept.";
+  const value = (one: typeof base): string => (one === null ? "top level" : String(one ?? "–"));
+  const others = field === "contexts" && base === service ? ", but different ones" : "";
+  const sides = `${FIELD_WORDS[field]} ${value(base)} then, ${value(service)} now${others}`;
+  return `has changed since the file was saved: ${sides}. It is kept.`;
 }
 
 function isPlan(run: Run): boolean {

@@ -353,7 +353,8 @@ export interface FailureRow {
 /** Why a plan cannot be applied, and what it leaves unchanged. `omitted`: how many entries were left out. */
 export interface PlanView {
   readonly conflicts: readonly PlanDifference[];
-  readonly drift: readonly PlanDifference[];
+  /** What others have changed and the plan leaves as it is. `says` continues the name to a sentence. */
+  readonly drift: readonly { readonly name: string; readonly says: string }[];
   /** Why the plan cannot be applied, for example because of exceeded limits. One sentence each. */
   readonly refused?: readonly string[];
   /** Only for undo plans: what is not restored, or restored with differences. One sentence each. */

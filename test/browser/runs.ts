@@ -157,6 +157,6 @@ export const PARTIAL: RunDetail = {
   downloads: ["results", "rejects", "removed"],
   plan: {
     conflicts: [{ name: "Jeans", field: "name", base: "Jeans", file: "Denim", service: "Jeans 2026" }],
-    drift: [{ name: "Hats", field: "contexts", base: 4, service: 6 }],
+    drift: [{ name: "Hats", says: "has changed since the file was saved." }],
   },
 };

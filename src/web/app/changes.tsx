@@ -390,33 +390,30 @@ function Marked(marked: { readonly name: string; readonly other: string; readonl
   );
 }
 
-/** The maximum number of differences in a list. */
-const MAX_DIFFERENCES = 70;
-
 /** Shows what a plan leaves as others changed it, its conflicts, and what an undo cannot restore exactly. */
 export function Differences({ plan }: { readonly plan: PlanView }) {
   const { conflicts, drift, differs, omitted = {} } = plan;
   return (
     <>
-      {drift.slice(0, MAX_DIFFERENCES).map((one) => (
-        <p key={`${one.field} ${one.name}`} class="card note small">
+      {drift.map(({ name, says }, at) => (
+        <p key={at} class="card note small">
           <strong>
-            <Text of={one.name} /> has changed since the file was saved
-          </strong>
-          : {one.field} <Value of={one.base} /> then, <Value of={one.service} /> now. It is kept.
+            <Text of={name} />
+          </strong>{" "}
+          <Text of={says} most={400} isSentence />
         </p>
       ))}
-      <More than={MAX_DIFFERENCES} of={drift.length + (omitted.drift ?? 0)} />
-      {conflicts.length > 0 && <Conflicts of={conflicts.slice(0, MAX_DIFFERENCES)} />}
-      <More than={MAX_DIFFERENCES} of={conflicts.length + (omitted.conflicts ?? 0)} />
+      <More of={omitted.drift} />
+      {conflicts.length > 0 && <Conflicts of={conflicts} />}
+      <More of={omitted.conflicts} />
       <Sentences title="Not restored exactly" of={differs} />
-      {omitted.differs !== undefined && <p>and {number(omitted.differs)} more</p>}
+      <More of={omitted.differs} />
     </>
   );
 }
 
-function More({ than, of }: { readonly than: number; readonly of: number }) {
-  return of > than ? <p>and {number(of - than)} more</p> : null;
+function More({ of }: { readonly of: number | undefined }) {
+  return of ? <p>and {number(of)} more</p> : null;
 }
 
 function Conflicts({ of }: { readonly of: readonly PlanDifference[] }) {

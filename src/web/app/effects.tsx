@@ -119,9 +119,9 @@ export function PlanRows(rows: {
             ! <Text of={name} most={80} />: changed by someone else as well ({field})
           </li>
         ))}
-        {drift.map(({ name, field }) => (
-          <li key={`drift ${name} ${field}`} class="quiet">
-            Someone else changed <Text of={name} most={80} /> ({field}); it is left alone.
+        {drift.map(({ name, says }, at) => (
+          <li key={at} class="quiet">
+            <Text of={name} most={80} /> <Text of={says} isSentence />
           </li>
         ))}
         {differs.map((sentence) => (

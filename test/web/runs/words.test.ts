@@ -4,6 +4,7 @@ import { messageFor, type SummarizedFailure } from "../../../src/answers/failure
 import { onPage, textFor } from "../../../src/answers/message-words.ts";
 import type { WriteCall } from "../../../src/changes/call.ts";
 import { agoWords, clockWords, dayWords, diffWords, durationWords } from "../../../src/web/app/plain-words.ts";
+import { driftWords } from "../../../src/web/detail.ts";
 import { failureRow, readerOf } from "../../../src/web/failure-rows.ts";
 import { type TitleParts, titleOf } from "../../../src/web/titles.ts";
 import { isTyped, textToType, undoOf, undoOfRun } from "../../../src/web/waiting.ts";
@@ -496,6 +497,21 @@ describe("what an undo brings back", () => {
     await run?.rest;
     expect(run && (await undoOfRun(run, { runs }))).toBe("Undo first checks the 2 objects with an unknown result");
   });
+});
+
+test.each<readonly [string, Parameters<typeof driftWords>[0]]>([
+  ["was deleted since the file was saved.", { name: "Hats", field: "deleted" }],
+  ["was added since the file was saved. It is kept.", { name: "Hats", field: "added", service: "Hats" }],
+  [
+    "has changed since the file was saved: group Sale then, top level now. It is kept.",
+    { name: "Hats", field: "parent", base: "Sale", service: null },
+  ],
+  [
+    "has changed since the file was saved: Context IDs 4 then, 4 now, but different ones. It is kept.",
+    { name: "Hats", field: "contexts", base: 4, service: 4 },
+  ],
+])("what others changed %s", (words, difference) => {
+  expect(driftWords(difference)).toBe(words);
 });
 
 describe("what a person types to approve something large", () => {
