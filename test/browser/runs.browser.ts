@@ -359,6 +359,17 @@ test("a large change is approved by its targeting's name alone, and by keys only
   });
 });
 
+test("a name counts as typed if a keyboard decomposes its letters", async () => {
+  const run = { ...WAITING.run, waiting: { ...WAITS, typed: "가을 신발" } };
+  const made = await serveMadeRuns({ details: [{ ...WAITING, run }] });
+  await onPage(`${made.url}/#/approvals/01WAITING`, async (page) => {
+    await page.getByRole("textbox").fill("가을".normalize("NFD"));
+    expect(await button(page, "approve").isDisabled()).toBe(true);
+    await page.getByRole("textbox").fill("가을 신발".normalize("NFD"));
+    await expect.poll(() => button(page, "approve").isEnabled()).toBe(true);
+  });
+});
+
 test("on a phone, a long name that must be typed does not make the page scroll sideways", async () => {
   const names = ["Spring", "n".repeat(60), "A long name of a targeting that has sixty letters and blanks"];
   for (const typed of names) {

@@ -391,7 +391,7 @@ function Foot({ run, waiting, isRead }: FootProps) {
   const { act } = waiting;
   const isOff = (action: RunAction): boolean => !isConnected.value || disabled[action] !== undefined;
   const cannotApprove = isOff("approve") || isBlocked(run);
-  const isReady = isRead && (waiting.typed === undefined || typed.value.trim() === waiting.typed);
+  const isReady = isRead && (waiting.typed === undefined || typed.value.trim().normalize() === waiting.typed);
   return (
     <div class="foot">
       <Confirm run={run} act={act} typed={typed.value} />
