@@ -252,7 +252,8 @@ function withIds(row: Placed, { options }: Lost): Placed {
 
 /**
  * Sorts rows: first the targeting itself, then its groups, by the oldest row of each, then the top level. A group that
- * is itself created or deleted comes before its sub-options. Of two options, the older one comes first.
+ * is itself created or deleted comes before its sub-options. Of two options, the older one comes first. Those that do
+ * not exist yet come last, in the order of the plan.
  */
 function inOrder(all: readonly Placed[]): readonly Placed[] {
   const parents = new Set(all.map(({ group }) => group));
@@ -261,7 +262,7 @@ function inOrder(all: readonly Placed[]): readonly Placed[] {
     return isGroup && row.kind !== "changed" && parents.has(name) ? { ...row, isHead: true } : row;
   });
   const first = new Map<string | null | undefined, string>();
-  for (const { group, _id = "~" } of rows) {
+  for (const [at, { group, _id = `~${String(at).padStart(9, "0")}` }] of rows.entries()) {
     const known = first.get(group);
     if (known === undefined || _id < known) first.set(group, _id);
   }

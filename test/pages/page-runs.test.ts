@@ -633,6 +633,38 @@ describe("a run on the page", () => {
     expect((await person.press(back.runId, "approve")).status).toBe(409);
   });
 
+  test("the table of an undo has the groups and options in the order in which they were", async () => {
+    const { client, person, sandbox, write } = await shared();
+    const targetingId = await sandbox.targeting("In order");
+    const items = [
+      { name: "Bags" },
+      { name: "Shoes", children: [{ name: "Sneakers" }, { name: "Boots" }] },
+      { name: "Aprons" },
+      { name: "Hats", children: [{ name: "Wool" }, { name: "Caps" }] },
+    ];
+    await write("bulk_add_options", { targetingId, items });
+    const namesOf = async (runId: string) => {
+      const list = z.object({ rows: z.array(z.record(z.string(), z.unknown())) });
+      const { rows } = list.parse(JSON.parse((await download(person, runId, "changes?limit=50")).text));
+      const side = z.object({ name: z.string() });
+      return rows.map(({ before, after }) => side.parse(before ?? after).name);
+    };
+    const names = ["Bags", "Shoes", "Sneakers", "Boots", "Aprons", "Hats", "Wool", "Caps"];
+    const answer = client.callTool("delete_options", { targetingId, names });
+    const { runId } = await newlyWaiting(person);
+    const order = ["Shoes", "Sneakers", "Boots", "Hats", "Wool", "Caps", "Bags", "Aprons"];
+    expect(await namesOf(runId)).toEqual(order);
+    expect((await person.press(runId, "approve")).status).toBe(200);
+    await answer;
+    expect(await namesOf(runId)).toEqual(order);
+    expect((await person.press(runId, "undo")).status).toBe(200);
+    const back = await newlyWaiting(person);
+    expect(await namesOf(back.runId)).toEqual(order);
+    expect((await person.press(back.runId, "approve")).status).toBe(200);
+    await expect.poll(async () => (await detailOf(person, back.runId)).run.status).toBe("succeeded");
+    expect(await namesOf(back.runId)).toEqual(order);
+  });
+
   test("Undo is offered again once the undo of a run was undone itself", async () => {
     const session = await deleted();
     const { person, runId, targetingId } = session;
