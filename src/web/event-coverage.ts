@@ -18,7 +18,7 @@ interface Counted {
   count: number;
   wrong: number;
   misspelt: number;
-  readonly parameters: Map<string, { readonly required: boolean; count: number; missing: number }>;
+  readonly parameters: Map<string, Record<"count" | "missing" | "doubtful", number> & { readonly required: boolean }>;
 }
 
 /**
@@ -29,7 +29,7 @@ export function coverageCounter() {
   const counted = new Map<string, Counted>(
     Object.entries<EventSpec>(EVENTS).map(([name, { parameters }]) => {
       const entries = Object.entries(parameters).map(
-        ([parameter, { required }]) => [parameter, { required, count: 0, missing: 0 }] as const,
+        ([parameter, { required }]) => [parameter, { required, count: 0, missing: 0, doubtful: 0 }] as const,
       );
       return [name, { count: 0, wrong: 0, misspelt: 0, parameters: new Map(entries) }];
     }),
@@ -52,8 +52,10 @@ export function coverageCounter() {
       if (verdict !== "recorded") entry.wrong += 1;
       for (const [name, parameter] of entry.parameters) if (Object.hasOwn(body, name)) parameter.count += 1;
       for (const { rule, path } of findings) {
-        const parameter = rule === "requiredMissing" ? entry.parameters.get(path) : undefined;
-        if (parameter !== undefined) parameter.missing += 1;
+        const parameter = entry.parameters.get(path);
+        if (parameter === undefined) continue;
+        if (rule === "requiredMissing") parameter.missing += 1;
+        else if (rule === "wrongType" || rule === "requiredEmpty") parameter.doubtful += 1;
       }
     },
     /** Returns how many events arrived with this name or a misspelling of it. 0 if the name is not counted. */

@@ -140,9 +140,13 @@ export interface CoverageRow {
 export interface ParameterCoverage {
   readonly name: string;
   readonly required: boolean;
-  /** `count`: how many events had the parameter, even as null. `missing`: how many lacked a required value. */
+  /**
+   * `count`: how many events had the parameter, even as null. `missing`: how many lacked a required value. `doubtful`:
+   * how many had a value of a wrong type, or an empty required one.
+   */
   readonly count: number;
   readonly missing: number;
+  readonly doubtful: number;
 }
 
 /** The formats of `GET /page/events/tests?format=…`: tests for events and parameters that have not arrived. */

@@ -53,6 +53,8 @@ test("events come live, with what became of them and why; one that is chosen say
     await expect.poll(() => page.url()).toMatch(/#\/events\/3$/);
     const covered = page.getByRole("table", { name: "Coverage" }).getByRole("row", { name: /^purchase/ });
     expect(await covered.getByRole("cell").allTextContents()).toEqual(["", "0 / 1", "✕ tx_id*currencyitems"]);
+    await sandbox.send({ uid: "u-3", eventName: "purchase", tx_id: "t", items: "i" });
+    await expect.poll(() => covered.getByRole("cell").last().innerText()).toBe("✕ tx_id*currency! items");
     expect(await rowNames(page, "Coverage")).toHaveLength(13);
   });
 });

@@ -28,7 +28,9 @@ export function Coverage() {
         <Heads of={["Event", "Recorded", "of received", "Parameters"]} />
         <tbody>{[...coverage, ...unknownNames].map(coverageRow)}</tbody>
       </table>
-      <p class="small quiet">* required · ✓ sent · ✕ missing in some events · dashed: never sent</p>
+      <p class="small quiet">
+        * required · ✓ sent · ✕ missing in some events · ! wrong type or empty in some · dashed: never sent
+      </p>
       {(seen < coverage.length || sent < parameters.length) && <Tests />}
     </section>
   );
@@ -78,14 +80,15 @@ function Covered({ covered }: { readonly covered: CoverageRow }) {
 }
 
 function Chip({ parameter, of }: { readonly parameter: ParameterCoverage; readonly of: number }) {
-  const { name, required, count, missing } = parameter;
-  const [tone, mark] = missing > 0 ? ["bad", "✕ "] : count > 0 ? ["good", "✓ "] : ["none", ""];
-  const title =
+  const { name, required, count, missing, doubtful } = parameter;
+  const [tone, mark, title] =
     missing > 0
-      ? `missing in ${number(missing)} of ${number(of)}`
-      : count > 0
-        ? `sent ${number(count)} times`
-        : "never sent";
+      ? ["bad", "✕ ", `missing in ${number(missing)} of ${number(of)}`]
+      : doubtful > 0
+        ? ["warn", "! ", `wrong type or empty in ${number(doubtful)} of ${number(of)}`]
+        : count > 0
+          ? ["good", "✓ ", `sent ${number(count)} times`]
+          : ["none", "", "never sent"];
   return (
     <span class={`chip ${tone}`} title={title}>
       {mark}

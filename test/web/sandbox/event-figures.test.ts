@@ -164,6 +164,7 @@ test("coverage counts each parameter, those that lacked, and unknown names with 
   const { add, figures } = logged();
   add({ uid: "u", eventName: "sign_up", method: "kakao" });
   add({ uid: "u", eventName: "sign_up" });
+  for (const method of [7, ""]) add({ uid: "u", eventName: "sign_up", method });
   add({ uid: "u", eventName: "product_view" });
   add({ uid: "u", eventName: "구매" });
   for (let at = 0; at < 2; at += 1) add({ uid: "u", eventName: "SignUp" });
@@ -171,11 +172,11 @@ test("coverage counts each parameter, those that lacked, and unknown names with 
   expect(coverage).toHaveLength(13);
   expect(coverage.find(({ name }) => name === "sign_up")).toEqual({
     name: "sign_up",
-    count: 2,
+    count: 4,
     wrong: 1,
     misspelt: 2,
     note: ["misspelt as ", { code: "SignUp" }, " (2)"],
-    parameters: [{ name: "method", required: true, count: 1, missing: 1 }],
+    parameters: [{ name: "method", required: true, count: 3, missing: 1, doubtful: 2 }],
   });
   expect(coverage.find(({ name }) => name === "view_item")).toMatchObject({ count: 0, misspelt: 1 });
   expect(unknownNames).toEqual([
@@ -183,8 +184,8 @@ test("coverage counts each parameter, those that lacked, and unknown names with 
   ]);
   // The overview and the coverage have the same totals.
   expect(problems.map(({ of: { name, count, total } }) => `${name}: ${count} of ${total}`).toSorted()).toEqual([
-    "sign_up: 3 of 4",
-    "sign_up: 3 of 4",
+    "sign_up: 3 of 6",
+    "sign_up: 3 of 6",
     "view_item: 1 of 1",
     "구매: 1 of 1",
   ]);

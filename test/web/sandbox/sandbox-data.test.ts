@@ -113,7 +113,7 @@ test("a fault takes the fields of its kind, says what it does, and can remove it
 });
 
 test("tests are generated for what was not seen: all cases of events that never came, one where a parameter did not", async () => {
-  const parameter = (name: string, count: number) => ({ name, required: false, count, missing: 0 });
+  const parameter = (name: string, count: number) => ({ name, required: false, count, missing: 0, doubtful: 0 });
   const coverage = [
     { name: "app_open", count: 3, wrong: 0, parameters: [] },
     { name: "page_view", count: 2, wrong: 0, parameters: [parameter("page_id", 2), parameter("page_url", 0)] },
