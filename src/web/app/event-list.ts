@@ -120,16 +120,20 @@ async function readEvents(position?: number): Promise<EventList | undefined> {
 }
 
 let isLooking = false;
+/** Set if the filter has changed or events have arrived since the matching events were requested. */
+let isOutdated = false;
 
 function readEventsSoon(): void {
+  isOutdated = true;
   if (isLooking) return;
   isLooking = true;
   setTimeout(async () => {
+    isOutdated = false;
     const asked = wanted.peek();
     const list = isNarrowed.peek() ? await readEvents() : undefined;
     isLooking = false;
-    if (asked !== wanted.peek()) readEventsSoon();
-    else if (list !== undefined) {
+    if (isOutdated) readEventsSoon();
+    if (list !== undefined && asked === wanted.peek()) {
       const isFirst = found.peek() === undefined;
       found.value = list;
       if (isFirst) announced.value = matches.peek();
