@@ -1,4 +1,4 @@
-import type { Locator, Page } from "playwright-core";
+import type { Locator, Page, Route } from "playwright-core";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import type { ChangeList, ProblemList, RunDetail, RunRow } from "../../src/web/wire.ts";
@@ -356,6 +356,22 @@ test("a large change is approved by its targeting's name alone, and by keys only
     await dialog.locator("[data-confirms=approve]").waitFor();
     await page.keyboard.press("Enter");
     await expect.poll(() => made.asked).toEqual(['/page/runs/01WAITING/approve {"digest":"d","typed":"Spring"}']);
+  });
+});
+
+test("an undo that is planned slowly does not take the person away from another view", async () => {
+  const run = { ...PARTIAL.run, disabled: {} };
+  const made = await serveMadeRuns({ details: [{ ...PARTIAL, run }] });
+  await onPage(`${made.url}/#/runs/01PARTIAL`, async (page) => {
+    const held: Route[] = [];
+    await page.route("**/page/runs/01PARTIAL/undo", (route) => void held.push(route));
+    await expect.poll(() => button(page, "undo").getAttribute("aria-disabled")).toBe("false");
+    await button(page, "undo").click();
+    await page.getByRole("link", { name: "Overview" }).click();
+    await expect.poll(() => held.length).toBe(1);
+    await held[0]?.fulfill({ json: { runId: "01UNDO" } });
+    await page.getByText("The undo is planned and is waiting for your approval.").waitFor();
+    expect(page.url()).toMatch(/#\/overview$/);
   });
 });
 

@@ -251,7 +251,9 @@ export async function actOnRun(run: RunRow, action: RunAction, typed?: string): 
   const isDecision = action === "approve" || action === "decline";
   const body = isDecision ? said : {};
   const done = `${DONE[action]}${isDecision && waiting ? `: ${waiting.act}` : ""}.`;
+  const { hash } = location;
   const answer = await act<{ readonly runId?: string }>(runPath(runId, action), body, done);
   const planned = action === "undo" ? answer?.runId : undefined;
-  if (planned !== undefined) go(`#/approvals/${planned}`, done);
+  // If the person has left the view meanwhile, the message is enough.
+  if (planned !== undefined && location.hash === hash) go(`#/approvals/${planned}`, done);
 }
