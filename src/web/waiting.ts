@@ -159,7 +159,8 @@ function sentencesOf(...sentences: readonly (string | false | undefined)[]): str
 
 /**
  * Adds to `waiting` how many of the run's deletions other waiting runs (`waits`) would make as well. The options of a
- * targeting that is deleted as a whole are not known, so all deletions in this targeting count.
+ * targeting that is deleted as a whole are not known, so all deletions in this targeting count. If both runs delete the
+ * same targetings as a whole, only these count.
  */
 export function withOverlap(
   waiting: Waiting | undefined,
@@ -168,22 +169,24 @@ export function withOverlap(
 ): Waiting | undefined {
   if (waiting === undefined || run === undefined) return waiting;
   const own = deletionsOf(run);
-  const shared = new Map<string, string>();
+  const [shared, whole] = [new Map<string, string>(), new Map<string, string>()];
   let runId = "";
   for (const other of waits) {
     const { options, targetings, within = "" } = deletionsOf(other);
     if (other.header.runId === run.header.runId) continue;
-    const before = shared.size;
+    const before = shared.size + whole.size;
+    for (const [id, name] of targetings) if (own.targetings.has(id)) whole.set(id, name);
     for (const [id, name] of options) if (own.options.has(id) || own.targetings.has(within)) shared.set(id, name);
     if (targetings.has(own.within ?? "")) for (const [id, name] of own.options) shared.set(id, name);
-    if (shared.size > before) runId = other.header.runId;
+    if (shared.size + whole.size > before) runId = other.header.runId;
   }
-  const [count, whole] = [shared.size, sumIn(partsOf(run), "options") || own.options.size];
-  const [name] = shared.values();
+  const [same, all] =
+    whole.size > 0 ? [whole, own.targetings.size] : [shared, sumIn(partsOf(run), "options") || own.options.size];
+  const [name] = same.values();
   if (name === undefined) return waiting;
-  const some = count === 1 ? quoteShort(name) : `${thousands(count)} of these`;
-  const which = whole === 1 ? `The ${nounOf(partsOf(run))}` : count >= whole ? `All ${thousands(whole)}` : some;
-  return { ...waiting, also: { runId, what: `${which} ${count === 1 ? "is" : "are"} also` } };
+  const some = same.size === 1 ? quoteShort(name) : `${thousands(same.size)} of these`;
+  const which = all === 1 ? `The ${nounOf(partsOf(run))}` : same.size >= all ? `All ${thousands(all)}` : some;
+  return { ...waiting, also: { runId, what: `${which} ${same.size === 1 ? "is" : "are"} also` } };
 }
 
 /** Returns the options and targetings that a run would delete: names by ID. `within`: the ID of its only targeting. */

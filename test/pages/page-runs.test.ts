@@ -298,6 +298,14 @@ describe("a deletion that waits", () => {
     ]);
     for (const one of [runId, other.runId]) await person.press(one, "decline");
     await Promise.all([first, second]);
+    const whole = client.callTool("delete_targeting", { ids: [targeting] });
+    const one = await newlyWaiting(person);
+    const more = client.callTool("delete_targeting", { ids: [targeting, await sandbox.targeting("Other sale")] });
+    const two = await newlyWaiting(person);
+    await expect.poll(() => also(one.runId)).toEqual({ runId: two.runId, what: "The targeting is also" });
+    expect(also(two.runId)).toEqual({ runId: one.runId, what: '"Counted sale" is also' });
+    for (const { runId: of } of [one, two]) await person.press(of, "decline");
+    await Promise.all([whole, more]);
   });
 
   test("of a group says which sub-options stay and move to the top level", async () => {
