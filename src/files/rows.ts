@@ -20,11 +20,22 @@ export interface OpenedFile {
 
 /**
  * The content of a row. Rows with the same `key` become one item. If one of them is invalid, the whole item fails.
- * `group`: the group that an invalid row names. The option with that name still becomes a group.
+ * `group`: the group that an invalid row names. The option with that name still becomes a group. `readable`: what could
+ * be read of an invalid row. The other rows of its item may leave out what it says.
  */
 export type RowContent<Item> =
-  | { readonly item: Item; readonly key?: string | undefined }
-  | { readonly reason: Reason; readonly key?: string | undefined; readonly group?: string | undefined };
+  | ReadableContent<Item>
+  | {
+      readonly reason: Reason;
+      readonly key?: string | undefined;
+      readonly group?: string | undefined;
+      readonly readable?: ReadableContent<Item> | undefined;
+    };
+
+export interface ReadableContent<Item> {
+  readonly item: Item;
+  readonly key?: string | undefined;
+}
 
 /** How the cells of a sheet are read. */
 export interface MoreOfSheet extends SheetForm {
@@ -107,16 +118,16 @@ async function* sheetFileRows<Item>(
     yield batch.map(({ line, cells, raw, skipped, asText }) => {
       const tooMany = cells.length > columns && cells.slice(columns).some((cell) => cell !== "");
       const found = read?.(cells, asText);
-      const content =
-        tooMany || found === undefined ? { ...invalidRow("tooManyCells", { columns }), group: groupOf(found) } : found;
+      const content = tooMany || found === undefined ? tooManyCells(columns, found) : found;
       return { content, index: index++, line, raw, ...(skipped !== undefined && { skipped }) };
     });
   }
 }
 
-function groupOf<Item>(content: RowContent<Item> | undefined): string | undefined {
-  if (content === undefined || "reason" in content) return content?.group;
-  return groupIn(content.item);
+function tooManyCells<Item>(columns: number, found: RowContent<Item> | undefined): RowContent<Item> {
+  const reason = invalidRow("tooManyCells", { columns });
+  if (found === undefined || "reason" in found) return { ...found, ...reason };
+  return { ...reason, group: groupIn(found.item), readable: found };
 }
 
 /** Returns the name in the field `parentName` of a row; undefined if it has none. */

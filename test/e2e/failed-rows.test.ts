@@ -249,6 +249,29 @@ test("a row without a name that differs from the option above says to which opti
   );
 });
 
+test("the group and the type that only a failed row names also count for the other rows of its option", async () => {
+  const { client, targetingId, given } = await withSheets();
+  const rows = [
+    ...["Kids,,yes,", "First,Kids,,Mar-05", "First,,,f-2", "Blank,Kids,,Mar-06", ",,,b-2", ",,,b-3"],
+    ...["Last,,,l-1", "Last,Kids,,Mar-07", "Wide,Kids,,w-1,more", "Wide,,,w-2", "Made,,yes,Mar-08", "Made,,,m-2"],
+    ...["Two,Kids,,Mar-09", "Two,Other,,t-2", "Lost,None,,Mar-10", "Lost,,,o-2"],
+  ].join("\n");
+  const made = await given("bulk_add_options", "groups.csv", `Option,Group,Is Group,Context ID\n${rows}\n`);
+  expect(made.text).toContain('an earlier row about "Two" (line 14) differs in parentName.');
+  expect(made.text).toContain('the targeting has no option group named "None"');
+  const { text } = await call(client, "list_options", { targetingId, all: true });
+  expect(
+    text
+      .replaceAll(/[0-9A-Z]{26}:/g, "")
+      .split("\n")
+      .slice(1),
+  ).toEqual([
+    '0 "Kids" group of 4 sub-options with 5 Context IDs in all',
+    ...['in "Kids":', "1 First", "2 Blank", "1 Last", "1 Wide"],
+    ...["at the top level:", '1 "Made" group of 0 sub-options'],
+  ]);
+});
+
 test("a sheet with unknown rows says to resume the run before the sheet is given again", async () => {
   const { client, sandbox, given, saved } = await withSheets({
     TARGETING_MCP_RETRY_BUDGET_MS: "300",

@@ -1,4 +1,4 @@
-import { placeOf, type Row } from "../../files/rows.ts";
+import { placeOf, type ReadableContent, type Row } from "../../files/rows.ts";
 import { detached } from "../../platform/text.ts";
 import { MAX_JOINED, ownReason, type Reason, type RowCounts } from "../../runs/outcome.ts";
 import type { AddOptionInput, ChildInput, OptionInput } from "../call.ts";
@@ -45,6 +45,8 @@ export class OptionDrafts {
   readonly #open = new Map<string, OpenOption>();
   /** The lines of failed rows, by key. Later rows with the same key describe the same option, so they fail as well. */
   readonly #failed = new Map<string, number | undefined>();
+  /** What invalid rows say about options that have no valid row yet, by key. */
+  readonly #readable = new Map<string, { readonly line: number | undefined; readonly item: OptionRow }>();
   readonly #candidates: OptionCandidate[] = [];
   /** All names in the group column, even those in failed rows. An option with one of these names is a group. */
   readonly #groupNames = new Set<string>();
@@ -68,8 +70,10 @@ export class OptionDrafts {
       const group = "reason" in content ? content.group : content.item.parentName;
       if (group !== undefined) this.#groupNames.add(group);
       if ("item" in content && (group ?? content.item.parent) !== undefined) this.subOptionNames.add(content.item.name);
-      if ("reason" in content) this.#plan.failGiven({ ...placeOf(row), reason: content.reason });
-      else if (content.key !== undefined) this.#takeKeyed(row, content.key, content.item);
+      if ("reason" in content) {
+        this.#plan.failGiven({ ...placeOf(row), reason: content.reason });
+        if (content.readable !== undefined) this.#takeReadable(row, content.readable);
+      } else if (content.key !== undefined) this.#takeKeyed(row, content.key, content.item);
       else if (isPlain(content.item))
         this.#takePlain(row, checkOne(this.#plan, content.item, this.#names), content.item);
       else this.#takeFull(row, content.item);
@@ -82,19 +86,33 @@ export class OptionDrafts {
       return;
     }
     const open = this.#open.get(key) ?? this.#grow(key);
-    if (open !== undefined) {
-      const clash = optionRows.merge(open.item, item);
-      const line = this.#plan.objects.at(open.object)?.line;
-      if (clash === undefined) this.#merged(row, line);
-      else {
-        const detail = { ...clash.detail, name: item.name, earlierLine: line };
-        this.#plan.failGiven({ ...placeOf(row), reason: { ...clash, detail } });
-      }
-    } else if (isPlain(item)) {
+    const readable = open === undefined ? this.#readable.get(key) : undefined;
+    const before = open?.item ?? (readable && { ...readable.item, contexts: [] });
+    const clash = before && optionRows.merge(before, item);
+    const line = open === undefined ? readable?.line : this.#plan.objects.at(open.object)?.line;
+    if (clash !== undefined) {
+      const detail = { ...clash.detail, name: item.name, earlierLine: line };
+      this.#plan.failGiven({ ...placeOf(row), reason: { ...clash, detail } });
+    } else if (open !== undefined) this.#merged(row, line);
+    else this.#takeFirst(row, key, before ?? item);
+  }
+
+  #takeFirst(row: Row<AddOptionInput>, key: string, item: AddOptionInput): void {
+    if (isPlain(item)) {
       // The row reader has checked the Context IDs, and no earlier row has this name. So only the name is checked here.
       const { name, contexts = [] } = item;
       if (!this.#takePlain(row, badName(name) ?? { name, contexts }, item)) this.#failed.set(key, row.line);
     } else this.#opened(key, this.#plan.object({ ...placeOf(row), name: item.name }), item);
+  }
+
+  /** Adds to an option what an invalid row says about it, except its Context IDs: its group, its type and its ID. */
+  #takeReadable({ line }: Row<AddOptionInput>, { key, item }: ReadableContent<AddOptionInput>): void {
+    const { contexts: _, ...about } = item;
+    if (key === undefined || Object.keys(about).length < 2) return;
+    const before = this.#open.get(key) ?? this.#grow(key) ?? this.#readable.get(key);
+    if (before === undefined) this.#readable.set(key, { line, item: about });
+    // The row has failed already. If it also disagrees with an earlier row, the earlier row counts.
+    else optionRows.merge(before.item, about);
   }
 
   #merged({ line }: Row<AddOptionInput>, of: number | undefined): void {

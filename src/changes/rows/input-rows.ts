@@ -1,6 +1,7 @@
 import * as z from "zod";
 import {
   actionIn,
+  type CellContexts,
   cellReader,
   contextActionIn,
   contextsReader,
@@ -64,36 +65,40 @@ export const optionRows = {
     const contexts = contextsReader(header, more.separator);
     const problemOf = rowChecker(header, more, "add");
     const oneContextARow = header.at("contextId") >= 0;
-    const read = (cells: readonly string[], asText: TextCells, group: string): RowContent<OptionRow> => {
-      const problem = problemOf(cells);
-      if (problem !== undefined) return { reason: problem };
-      const found = contexts(cells, asText);
-      if ("reason" in found) return found;
+    const problemIn = (cells: readonly string[], asText: TextCells, found: CellContexts, group: string) => {
       const contextAction = contextActionIn(op(cells));
-      if (contextAction === null) return invalidRow("op", { value: op(cells).slice(0, 40) });
-      if (contextAction === "remove") return invalidRow("removeElsewhere", {});
+      if ("reason" in found) return found.reason;
+      if (contextAction === null) return invalidRow("op", { value: op(cells).slice(0, 40) }).reason;
+      if (contextAction === "remove") return invalidRow("removeElsewhere", {}).reason;
       const damaged =
         damagedName(name(cells), "name", asText?.has(header.at("name"))) ??
         damagedName(group, "group", asText?.has(header.at("parentName")));
-      if (damaged !== undefined) return { reason: damaged };
-      const row: OptionRow = { name: name(cells), contexts: found.contexts };
-      const isGroup = isGroupIn(type(cells));
-      if (isGroup === null) return invalidRow("type", { value: type(cells).slice(0, 40) });
+      if (damaged !== undefined) return damaged;
+      if (isGroupIn(type(cells)) === null) return invalidRow("type", { value: type(cells).slice(0, 40) }).reason;
+      const value = exposeChildren(cells);
+      return isExposedIn(value) === null
+        ? invalidRow("exposeChildren", { value: value.slice(0, 40) }).reason
+        : undefined;
+    };
+    return (cells, asText) => {
+      const group = parentName(cells).trim() === NONE ? "" : parentName(cells);
+      const found = contexts(cells, asText);
+      const row: OptionRow = { name: name(cells), contexts: "reason" in found ? [] : found.contexts };
+      const isGroup = isGroupIn(type(cells)) ?? undefined;
       if (isGroup !== undefined) row.type = isGroup ? "collection" : "atomic";
       const exposed = isExposedIn(exposeChildren(cells));
-      if (exposed === null) return invalidRow("exposeChildren", { value: exposeChildren(cells).slice(0, 40) });
       // A column of checkboxes has a FALSE in every row, even for options that are not groups.
       if (exposed === true || (exposed === false && isGroup === true)) row.exposeChildren = exposed;
       if (group.trim() !== "") row.parentName = group;
       const _id = id(cells).trim();
       if (_id !== "") row._id = _id;
       const key = oneContextARow ? row.name : _id === "" ? undefined : `_id ${_id}`;
-      return { item: row, key };
-    };
-    return (cells, asText) => {
-      const group = parentName(cells).trim() === NONE ? "" : parentName(cells);
-      const content = read(cells, asText, group);
-      return "reason" in content && group !== "" ? { ...content, group } : content;
+      const notMeant = problemOf(cells);
+      const reason = notMeant ?? problemIn(cells, asText, found, group);
+      if (reason === undefined) return { item: row, key };
+      // A row of another targeting says nothing about an option of this one.
+      const isOther = notMeant?.detail?.problem === "otherTargeting";
+      return { reason, ...(group !== "" && { group }), ...(!isOther && { readable: { item: row, key } }) };
     };
   },
   fromValue(value): RowContent<OptionRow> {
