@@ -1,4 +1,5 @@
 import { addTo } from "../platform/by-key.ts";
+import { jsonFault } from "../platform/exact-json.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import { isJsonObject, parseJson } from "../platform/json.ts";
 import type { Reason } from "../runs/outcome.ts";
@@ -265,7 +266,8 @@ function restOf<Item>(
 ): readonly RestRow[] {
   if ("item" in content) return shape.rest(content.item, failed);
   const value = parseJson(text);
-  return failed.map(({ reason }) => ({ row: isJsonObject(value) ? value : { row: text }, reason }));
+  const isWhole = isJsonObject(value) && jsonFault(text, value) === undefined;
+  return failed.map(({ reason }) => ({ row: isWhole ? value : { row: text }, reason }));
 }
 
 function withReason(cells: readonly string[], columns: number, place: number, words: string): readonly string[] {

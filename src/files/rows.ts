@@ -3,7 +3,7 @@ import type * as z from "zod";
 import { type JsonFault, jsonFault } from "../platform/exact-json.ts";
 import { FileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
-import { parseJson } from "../platform/json.ts";
+import { isJsonObject, parseJson } from "../platform/json.ts";
 import { MAX_JOINED, ownReason, type Reason, type ReportedObject, type RowCounts } from "../runs/outcome.ts";
 import { type Header, REASON_COLUMN, type ValidColumns } from "./columns.ts";
 import type { TextCells } from "./damage.ts";
@@ -172,7 +172,7 @@ function jsonRow<Item>(text: string, shape: RowShape<Item>): RowContent<Item> {
   if (fault !== undefined) return { ...invalidJson(fault), group: groupIn(value) };
   if (!(REASON_COLUMN in value)) return shape.fromValue(value);
   const { [REASON_COLUMN]: _, ...row } = value;
-  const unread = unreadLine(row);
+  const unread = unreadLine(value);
   return unread === undefined ? shape.fromValue(row) : jsonRow(unread, shape);
 }
 
@@ -184,12 +184,18 @@ export function invalidJson(fault: JsonFault): { readonly reason: Reason } {
 }
 
 /**
- * Returns the original text of a line that was not a JSON object. The file of failed rows has it in the field `row`.
+ * Returns the original text of a line that could not be read. The file of failed rows has it in the field `row`.
  * Undefined for other rows.
  */
-function unreadLine(row: object): string | undefined {
-  const line = "row" in row && Object.keys(row).length === 1 ? row.row : undefined;
-  return typeof line === "string" ? line : undefined;
+function unreadLine(row: unknown): string | undefined {
+  if (!isJsonObject(row) || !(REASON_COLUMN in row)) return undefined;
+  const { [REASON_COLUMN]: _, ...others } = row;
+  return typeof others.row === "string" && Object.keys(others).length === 1 ? others.row : undefined;
+}
+
+/** Returns an invalid row as the caller wrote it first, without the form of a file of failed rows. */
+export function originalText(text: string): string {
+  return unreadLine(parseJson(text)) ?? text;
 }
 
 /** Returns the reason for an invalid row. `problem` is a code that `answers/` turns into a sentence. */

@@ -3,9 +3,9 @@ import { fileOf } from "../changes/change-kinds.ts";
 import { type ChangeRun, isChangeRun } from "../changes/change-run.ts";
 import { contextRows, optionRows } from "../changes/rows/input-rows.ts";
 import { type EventRun, isEventRun } from "../events/run/event-runs.ts";
-import { type EventSource, readUncorrected, rowsOfEvents } from "../events/run/source.ts";
+import { type EventSource, readUncorrected } from "../events/run/source.ts";
 import { type InputFile, isSheet } from "../files/input-file.ts";
-import { type RowShape, rowsOf } from "../files/rows.ts";
+import { originalText, type RowShape, rowsOf } from "../files/rows.ts";
 import { FileError, undefinedIfFileError } from "../platform/files.ts";
 import type { ByteSource } from "../platform/held-folder.ts";
 import type { Run } from "../runs/kind.ts";
@@ -41,10 +41,11 @@ async function givenEvents(
   const rejects: InputFile = { ...file, format: isSheet(file) ? "csv" : "ndjson", encoding: "utf-8", sheet };
   const failed = failedObjects(state);
   let next = failed.next();
-  for await (const rows of rowsOf(runs.part(runId, "rejects"), rejects, rowsOfEvents(call.input.events))) {
-    for (const { content } of rows) {
+  const kept = { ...call.input.events, file: rejects };
+  for await (const rows of readUncorrected({ kept, bytes: runs.part(runId, "rejects") })) {
+    for (const { event, row = event } of rows) {
       if (next.done) return given;
-      if ("item" in content && open.has(next.value)) given.set(next.value, content.item);
+      if (open.has(next.value)) given.set(next.value, row);
       next = failed.next();
     }
   }
@@ -144,7 +145,7 @@ async function rowsAt<Item>(
       const { key } = content;
       const before = key === undefined ? undefined : byKey.get(key);
       if ("reason" in content) {
-        if (indexes.has(index)) given.set(index, raw);
+        if (indexes.has(index)) given.set(index, typeof raw === "string" ? originalText(raw) : raw);
       } else if (before !== undefined) shape.merge(before, content.item);
       else if (indexes.has(index)) {
         given.set(index, content.item);

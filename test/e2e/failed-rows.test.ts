@@ -146,6 +146,36 @@ test("broken lines of events that are sent again have the same reason, and go in
   expect(last.counts).toMatchObject({ succeeded: 1, failed: 1 });
 });
 
+test("a line that was refused because its values would change is saved and shown as it was written", async () => {
+  const { client, targetingId, given, saved } = await withSheets();
+  const lines = [
+    '{"uid":"w1","eventName":"purchase","tx_id":12345678901234567890}',
+    '{"uid":"w1","uid":"w2","eventName":"app_open"}',
+    '{"uid":"w1","eventName":"view_item","item_id":"a","price":1e400}',
+  ];
+  const sent = await given("track_events", "events.ndjson", lines.join("\n"));
+  const { runId } = sent;
+  const shown = await call(client, "get_run", { runId, includeInput: true });
+  expect(shown.results.map(({ input }) => input)).toEqual(lines);
+  await call(client, "get_run", { runId, saveTo: "failed.ndjson" });
+  expect(saved("failed.ndjson").split("\n").slice(0, 3)).toEqual(
+    lines.map((row) => expect.stringContaining(JSON.stringify({ row }).slice(0, -1))),
+  );
+  const again = await call(client, "track_events", { file: "failed.ndjson" });
+  expect(again.failures).toEqual(sent.failures);
+  const shownAgain = await call(client, "get_run", { runId: again.runId, includeInput: true });
+  expect(shownAgain.results).toEqual(shown.results);
+  const twice = '{"name":"Num 2","name":"Num 3"}';
+  const added = await given("bulk_add_options", "names.ndjson", twice);
+  await call(client, "get_run", { runId: added.runId, saveTo: "names-failed.ndjson" });
+  expect(saved("names-failed.ndjson")).toContain(JSON.stringify({ row: twice }).slice(0, -1));
+  const args = { targetingId, file: "names-failed.ndjson" };
+  const { failures, runId: last } = await call(client, "bulk_add_options", args);
+  expect(failures).toEqual(added.failures);
+  const input = await call(client, "get_run", { runId: last, includeInput: true });
+  expect(input.results.map((one) => one.input)).toEqual([twice]);
+});
+
 test("a sheet with a desired state is saved as a whole", async () => {
   const { client, given } = await withSheets();
   const planned = await given("plan_targeting", "wanted.csv", "Option,Context IDs\nShoes,A-1\n");

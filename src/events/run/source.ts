@@ -9,6 +9,7 @@ import {
   invalidRow,
   ndjsonTexts,
   type OpenedFile,
+  originalText,
   placeOf,
   type RowShape,
   rowsOf,
@@ -130,7 +131,7 @@ export async function* readUncorrected({ kept, bytes }: EventSource): AsyncGener
 }
 
 function cellsByHeading(row: readonly string[] | string, headings: readonly string[]): unknown {
-  if (typeof row === "string") return row;
+  if (typeof row === "string") return originalText(row);
   const cells = row.map((cell, at) => [headings[at] ?? `column ${at + 1}`, cell] as const);
   return Object.fromEntries(cells.filter(([, cell]) => cell !== ""));
 }
