@@ -4,7 +4,7 @@ import { ENCODING_NAMES, type InputFile, isSheet, type SheetForm, type SheetSeen
 import { firstOf, thousands } from "../platform/text.ts";
 import type { Counts, Reason } from "../runs/outcome.ts";
 import { messageFor } from "./failures.ts";
-import { quoteShort, quoteUntrusted } from "./fence.ts";
+import { placesWords, quoteShort, quoteUntrusted } from "./fence.ts";
 import { many, type Reader, SEPARATOR_WORDS, separatorWords } from "./message-words.ts";
 import type { ReportedRun } from "./run-results.ts";
 
@@ -236,7 +236,7 @@ function rowWords(
   const { groupHeading: group = "Group" } = seen;
   const fill = reader === "page" ? "ask the agent" : `use fillDown [${quoteShort(group)}]`;
   return [
-    seen.continued && `${many(seen.continued, "row")} without an option, which continue the option above`,
+    continuedWords(seen),
     seen.filled && `${many(seen.filled, "blank cell")} filled from above`,
     seen.blankGroups &&
       seen.filled === undefined &&
@@ -255,6 +255,18 @@ function rowWords(
     seen.notTotal &&
       `line ${thousands(seen.notTotal)} read as an option, not as a row of totals: its numbers are not sums of the rows above`,
   ];
+}
+
+function continuedWords({ continued = 0, otherGroup = 0, continuedLines = [] }: SheetSeen): string | undefined {
+  if (continued === 0) return undefined;
+  const rows = `${many(continued, "row")} without an option`;
+  const others = continued - otherGroup;
+  if (otherGroup === 0) return `${rows}, which ${continued === 1 ? "continues" : "continue"} the option above`;
+  const shown = continuedLines.map((line) => [line, line] as const);
+  const lines = placesWords(shown, { byLine: true, omitted: others > shown.length });
+  const rest =
+    others === 0 ? "" : `, and ${thousands(others)} ${others === 1 ? "continues" : "continue"} it (${lines})`;
+  return `${rows}: ${thousands(otherGroup)} ${otherGroup === 1 ? "names" : "name"} another group than the option above${rest}; if names are missing in the file, fill them in`;
 }
 
 const MAX_SKIPPED = 10;

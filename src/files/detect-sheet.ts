@@ -3,7 +3,7 @@ import type { ByteSource } from "../platform/held-folder.ts";
 import { cutText, detached } from "../platform/text.ts";
 import { trimContextId } from "../spec/names-and-contexts.ts";
 import { BETWEEN_CONTEXTS, contextActionIn, contextsReader, oneText, splitter, unusualSeparator } from "./cells.ts";
-import { HEADINGS, type Header, headingOf, NONE, plainHeading, type ValidColumns, withoutNumber } from "./columns.ts";
+import { HEADINGS, type Header, headingOf, plainHeading, type ValidColumns, withoutNumber } from "./columns.ts";
 import { composedHangul, damageIn } from "./damage.ts";
 import { DelimitedReader, QuoteFault, type SheetRecord } from "./delimited.ts";
 import { checkContent } from "./foreign-content.ts";
@@ -19,6 +19,7 @@ import {
 } from "./input-file.ts";
 import { similarHeading } from "./likely-mapping.ts";
 import { DecimalSigns } from "./numbers.ts";
+import { RowFacts } from "./row-facts.ts";
 import {
   isArchive,
   isBlank,
@@ -351,18 +352,17 @@ const splitAtDefault = splitter(BETWEEN_CONTEXTS);
 class Facts {
   readonly #header: SheetHeader;
   readonly #given: string | undefined;
-  readonly #at: Readonly<Record<"group" | "targeting" | "tx", number>>;
+  readonly #at: Readonly<Record<"targeting" | "tx", number>>;
   readonly #holding = new Map<string, number>();
   /** How many Context IDs there are of each length. Undefined as soon as one has a character that is no digit. */
   #digits: Map<number, number> | undefined = new Map();
-  #group = "";
-  #blankGroups = 0;
   #grouped = 0;
   #dates = 0;
   #targeting: string | undefined;
   readonly #transactions = new Set<string>();
   #repeatedTx = 0;
   readonly #joinedBy: string[] = [];
+  readonly #rows: RowFacts;
 
   readonly signs: Signs;
   readonly decimals: DecimalSigns;
@@ -373,10 +373,10 @@ class Facts {
     this.decimals = decimals;
     this.signs = new Signs(header.at);
     this.#header = header;
+    this.#rows = new RowFacts(header);
     this.#given = given?.trim() || given;
     this.#empty = new Set(header.cells.flatMap((cell, at) => (cell.trim() === "" ? [at] : [])));
     this.#at = {
-      group: header.at("parentName"),
       targeting: header.at("targeting"),
       tx: header.at("tx_id"),
     };
@@ -387,14 +387,13 @@ class Facts {
     if (shape.isStrict !== true) checkOneTable(this.#header, this.#empty, shape, mapped);
   }
 
-  take({ cells, raw }: SheetRow): void {
+  take(row: SheetRow): void {
+    const { cells, raw } = row;
     for (const at of this.#empty) if ((cells[at] ?? "").trim() !== "") this.#empty.delete(at);
     this.decimals.take(cells);
     this.signs.take(cells);
     for (const at of this.#header.contextsAt) this.#takeContexts((raw[at] ?? "").trim());
-    const group = (cells[this.#at.group] ?? "").trim();
-    if (group !== "") this.#group = group;
-    else if (this.#group !== "" && this.#group !== NONE) this.#blankGroups += 1;
+    this.#rows.take(row);
     const targeting = (cells[this.#at.targeting] ?? "").trim();
     if (targeting !== "") this.#targeting ??= targeting;
     const tx = cells[this.#at.tx] ?? "";
@@ -443,6 +442,7 @@ class Facts {
 
   seen({ columns }: ValidColumns): SheetSeen {
     const { line, above, ignored, omitted, omitsContexts, names, cells } = this.#header;
+    const rows = this.#rows.seen();
     const separator = this.separator();
     const separating = separator === undefined ? [] : [...separator, "\n"];
     const read = names.flatMap((column, at) => {
@@ -466,9 +466,9 @@ class Facts {
       unseparated: this.#cellsWith(["|", ";", "\n"].filter((one) => !separating.includes(one))),
       joined: this.#joinedBy.length,
       ...(this.#joinedBy[0] !== undefined && { joinedBy: this.#joinedBy[0] }),
-      blankGroups: this.#blankGroups,
-      ...(this.#blankGroups > 0 && {
-        groupHeading: cutText((cells[this.#at.group] ?? "").trim(), LONGEST_HEADING),
+      ...rows,
+      ...((rows.blankGroups ?? 0) > 0 && {
+        groupHeading: cutText((cells[this.#header.at("parentName")] ?? "").trim(), LONGEST_HEADING),
       }),
       shorter: this.#shorter(),
       grouped: this.#grouped,

@@ -86,8 +86,13 @@ const sheetSeen = z.object({
   /** How many cells have an unusual sign between Context IDs, and the first of these signs. */
   joined: count,
   joinedBy: z.string().exactOptional(),
-  /** How many rows continue the option of the row above, and how many empty cells got the value of the cell above. */
+  /**
+   * How many rows have no option and continue the one above. How many of them name another group than it does, and the
+   * first lines of the others. `filled`: how many empty cells got the value of the cell above.
+   */
   continued: count,
+  otherGroup: count,
+  continuedLines: z.array(z.number()).exactOptional(),
   filled: count,
   blankGroups: count,
   groupHeading: z.string().exactOptional(),

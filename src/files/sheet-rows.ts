@@ -38,6 +38,8 @@ export interface SheetRow {
   readonly raw: readonly string[];
   readonly places?: readonly CellPlace[];
   readonly asText?: TextCells;
+  /** Whether the row has no option, so that it belongs to the one above. */
+  readonly isContinued: boolean;
   /** How many empty rows were skipped before this row. For the last row, those after it count as well. Absent for 0. */
   readonly skipped?: number;
 }
@@ -51,7 +53,6 @@ export interface SkippedLines {
 
 export function noNotes() {
   return {
-    continued: 0,
     filled: 0,
     composed: 0,
     repeated: 0,
@@ -354,9 +355,10 @@ class RowReader {
     if (this.#heldKind === "totalIfLast") this.#notes.notTotal ||= this.#held?.line ?? 0;
     if (kind === "notTotal") this.#notes.notTotal ||= line;
     const raw = this.#filledDown(record.cells);
+    const isContinued = this.#continued.some((at) => raw[at] !== record.cells[at] && !this.#filled.includes(at));
     const asText = this.#textsIn(record, raw);
     const cells = this.#joined(raw.slice(0, this.#width).map((cell, at) => this.#meant(cell, at)));
-    const row = { line, raw, cells, ...(places && { places }), ...(asText && { asText }) };
+    const row = { line, raw, cells, isContinued, ...(places && { places }), ...(asText && { asText }) };
     this.#held = this.#blank === 0 ? row : { ...row, skipped: this.#blank };
     this.#heldKind = kind;
     this.#before = raw;
@@ -445,7 +447,6 @@ class RowReader {
     const isContinued = isUnnamed && this.#header.contextsAt.some((at) => (filled[at] ?? "").trim() !== "");
     if (this.#continued.length === 0 || !isContinued || this.#before.length === 0) return filled;
     for (const at of this.#continued) if ((filled[at] ?? "").trim() === "") filled[at] = this.#before[at] ?? "";
-    this.#notes.continued += 1;
     return filled;
   }
 

@@ -123,7 +123,7 @@ test.each<readonly [string, string, SheetSeen]>([
   ["korean-sep-line.csv", "utf-8 ;", { headerLine: 2, severalIds: 2 }],
   ["korean-bars.txt", "utf-8 |", { severalIds: 2 }],
   ["korean-decomposed.csv", "utf-8 ,", { severalIds: 2, composed: 2 }],
-  ["korean-one-a-row.csv", "utf-8 ,", { continued: 2, blankGroups: 1, groupHeading: "Group" }],
+  ["korean-one-a-row.csv", "utf-8 ,", { continued: 2 }],
   ["korean-more-columns.csv", "utf-8 ,", { ignored: 2, ignoredHeadings: ["Priority", "Owner"], severalIds: 2 }],
   [
     "korean-title-and-total.csv",
@@ -144,15 +144,40 @@ test.each([
   expect((await read(name, optionRows)).notes.join("\n")).toContain(words);
 });
 
-test("the advice to fill a column of groups names it as the file does", async () => {
+async function notesOf(text: string): Promise<readonly string[]> {
   const folder = await mkdtemp(join(tmpdir(), "targeting-mcp-"));
-  await writeFile(join(folder, "groups.csv"), "name,parentName,contexts\nOne,Group A,a\nTwo,,b\n");
-  const { file, bytes } = await openFile("groups.csv", {}, { ...RULES, allowedDirs: [folder] });
-  const notes = sheetNotes({ ...file, ...(await withDetectedForm(bytes, file, optionRows)) });
-  expect(notes.join()).toContain(
+  await writeFile(join(folder, "rows.csv"), text);
+  const { file, bytes } = await openFile("rows.csv", {}, { ...RULES, allowedDirs: [folder] });
+  return sheetNotes({ ...file, ...(await withDetectedForm(bytes, file, optionRows)) });
+}
+
+test("the advice to fill a column of groups names it as the file does", async () => {
+  expect((await notesOf("name,parentName,contexts\nOne,Group A,a\nTwo,,b\n")).join()).toContain(
     'blank "parentName" below a filled one: read without a group; to put them into the group above, use fillDown ["parentName"]',
   );
 });
+
+test.each([
+  ["name,parentName,contextId\nA,Kids,a\n,,b\n,Kids,c\n", "2 rows without an option, which continue the option above"],
+  [
+    "name,parentName,contextId\nA,Kids,a\n,,b\n,Moms,c\n,Kids,d\nB,,e\n,Moms,f\nC,Dads,g\n,Kids,h\n",
+    "5 rows without an option: 2 name another group than the option above, and 3 continue it (lines 3, 5, 7); if names are missing in the file, fill them in",
+  ],
+])("rows without an option are counted by what becomes of them: %s", async (text, words) => {
+  const notes = await notesOf(text);
+  expect(notes.find((note) => note.includes("without an option"))).toBe(words);
+});
+
+test.each([
+  ["name,parentName,contextId\nA,Kids,a\nA,,b\n,,c\n", undefined],
+  ["name,parentName,type,contextId\nA,Kids,,a\nMoms,,collection,\nB,,,b\nB,,,c\n", "2 rows with a blank"],
+  ["name,parentName,contexts\nA,Kids,a\nA,,b\n", "1 row with a blank"],
+])(
+  "rows that belong to a named group, or create one, are not counted as rows without a group: %s",
+  async (text, words) => {
+    expect((await notesOf(text)).find((note) => note.includes("blank"))?.slice(0, words?.length)).toBe(words);
+  },
+);
 
 test.each<readonly [SheetArguments, string]>([
   [{}, "3 cells of Context IDs with | or ; or a line break, read as part of the ID"],

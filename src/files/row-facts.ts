@@ -1,0 +1,61 @@
+import { NONE } from "./columns.ts";
+import type { SheetSeen } from "./input-file.ts";
+import type { SheetHeader, SheetRow } from "./sheet-rows.ts";
+import { truthReader } from "./truth.ts";
+
+/** The most lines that a note lists. */
+const MAX_LINES = 20;
+
+const truthIn = truthReader();
+
+/** Collects what is worth reporting about the groups of rows, and about rows that continue the option above. */
+export class RowFacts {
+  readonly #at: Readonly<Record<"name" | "group" | "type", number>>;
+  readonly #isOneContextARow: boolean;
+  /** The last group that a row names. */
+  #above = "";
+  /** The name of the last row, and the group that the rows of its option name. */
+  #option = { name: "", group: "" };
+  #blankGroups = 0;
+  #continued = 0;
+  #otherGroup = 0;
+  readonly #continuedLines: number[] = [];
+
+  constructor({ at }: SheetHeader) {
+    this.#at = { name: at("name"), group: at("parentName"), type: at("type") };
+    this.#isOneContextARow = at("contextId") >= 0;
+  }
+
+  take({ cells, line, isContinued }: SheetRow): void {
+    const group = (cells[this.#at.group] ?? "").trim();
+    const name = cells[this.#at.name] ?? "";
+    const isSame = isContinued || (this.#isOneContextARow && name === this.#option.name);
+    const own = group === NONE ? "" : group;
+    const ofOption = (isSame && this.#option.group) || own;
+    if (isContinued) this.#takeContinued(line, own !== "" && own !== ofOption);
+    if (group !== "") this.#above = group;
+    else if (this.#above !== "" && this.#above !== NONE && ofOption === "" && !this.#isGroup(cells)) {
+      this.#blankGroups += 1;
+    }
+    this.#option = { name, group: ofOption };
+  }
+
+  seen(): Pick<SheetSeen, "continued" | "otherGroup" | "continuedLines" | "blankGroups"> {
+    return {
+      continued: this.#continued,
+      otherGroup: this.#otherGroup,
+      ...(this.#otherGroup > 0 && { continuedLines: this.#continuedLines }),
+      blankGroups: this.#blankGroups,
+    };
+  }
+
+  #isGroup(cells: readonly string[]): boolean {
+    return truthIn(cells[this.#at.type] ?? "") === true;
+  }
+
+  #takeContinued(line: number, isOtherGroup: boolean): void {
+    this.#continued += 1;
+    if (isOtherGroup) this.#otherGroup += 1;
+    else if (this.#continuedLines.length < MAX_LINES) this.#continuedLines.push(line);
+  }
+}
