@@ -71,6 +71,8 @@ function shapeOf({ run, events }: SheetRun): ValidColumns & Partial<Pick<RowShap
 
 interface SheetRows {
   readonly count?: (result: string) => void;
+  /** Called for every row whose option may have further rows, with the name of the option. */
+  readonly onOption?: (name: string, result: string) => void;
   readonly only?: Standing | undefined;
 }
 
@@ -79,7 +81,7 @@ export async function* resultSheet(
   found: SheetRun,
   form: SheetFormat,
   { runs }: Pick<ToolContext, "runs">,
-  { count, only }: SheetRows = {},
+  { count, onOption, only }: SheetRows = {},
 ): AsyncGenerator<string | Uint8Array> {
   const { file, part } = found;
   const { runId } = (found.run ?? found.events).header;
@@ -101,8 +103,9 @@ export async function* resultSheet(
       const read = fromCells(header, moreOf(file));
       return (cells) => read(cells).key;
     },
-    resultOf: (row, ...about) => {
-      const shown = resultOf(row, ...about);
+    resultOf: (row, ownerLine, header) => {
+      const shown = resultOf(row, ownerLine, header);
+      if (shown !== undefined && header.at("contextId") >= 0) onOption?.(cellOf(row, header, "name"), shown.result);
       const wanted = only && resultsIn(found)[only];
       if (shown === undefined || (wanted !== undefined && !isWanted(shown, wanted, only))) return undefined;
       count?.(shown.result);
@@ -353,7 +356,11 @@ export async function savedResults(
   const isOwn = delimiter === undefined && form.format === "csv" && form.delimiter === "," && given.format === "csv";
   const results = new Map<string, number>();
   const count = (result: string) => void results.set(result, (results.get(result) ?? 0) + 1);
-  await saveFile(place, resultSheet(found, isOwn ? given : form, { runs }, { count, only }));
+  const there = new Set<string>();
+  const left = new Set<string>();
+  const onOption = (name: string, result: string) =>
+    void ([RESULTS.succeeded, RESULTS.alreadyDone].includes(result) ? there : left).add(name);
+  await saveFile(place, resultSheet(found, isOwn ? given : form, { runs }, { count, onOption, only }));
   const { runId, call } = run.header;
   const tool = found.run?.state.facts?.tool ?? call.tool;
   const status = run.status();
@@ -363,7 +370,11 @@ export async function savedResults(
       savedTo,
       results,
       isOver: status !== "running",
-      again: againCall(found, saveTo),
+      again: againCall(
+        found,
+        saveTo,
+        [...left].some((name) => there.has(name)),
+      ),
       isAppliedAgain: call.tool === "update_contexts",
       isPart: only !== undefined,
       ...(found.run && resumingOf(found.run)),
@@ -383,7 +394,11 @@ function resumingOf(run: ChangeRun) {
   return { isStopped, ...(isUnresolved && { unresolved: header.runId }) };
 }
 
-function againCall({ run, events, file: { given = {} } }: SheetRun, file: string): string {
+/**
+ * Returns the call that sends a corrected sheet. `isPartThere`: some rows of an option were applied and others were not,
+ * so those can only be added to the option.
+ */
+function againCall({ run, events, file: { given = {} } }: SheetRun, file: string, isPartThere: boolean): string {
   const { columns, separator, fillDown } = given;
   const { tool, input } = run?.header.call ?? { tool: "track_events", input: {} };
   const call = {
@@ -393,6 +408,7 @@ function againCall({ run, events, file: { given = {} } }: SheetRun, file: string
     separator,
     fillDown,
     ...("onExisting" in input && { onExisting: input.onExisting }),
+    ...(isPartThere && tool === "bulk_add_options" && { onExisting: "addContexts" }),
     ...(events && autocorrects(events.header.call) && { autocorrect: true }),
   };
   return `${tool === "apply_plan" ? "plan_targeting" : tool} ${JSON.stringify(call)}`;

@@ -54,6 +54,23 @@ test("the failed rows alone go in once they are corrected, each with the name an
   expect(again.counts).toMatchObject({ succeeded: 2, failed: 0 });
 });
 
+test.each([["failed"], [undefined]])(
+  "the next call adds the corrected rows to options that exist by now: %s",
+  async (outcome) => {
+    const { client, folder, targetingId, given, saved } = await withSheets();
+    const sheet = "Option,Context ID\nShoes,A-1\nShoes,Mar-04\nHats,Mar-05\n";
+    const { runId } = await given("bulk_add_options", "shoes.csv", sheet);
+    const { text } = await call(client, "get_run", { runId, outcome, saveTo: "rest.csv" });
+    const next = { targetingId, file: "rest.csv", onExisting: "addContexts" };
+    expect(text).toContain(`then: bulk_add_options ${JSON.stringify(next)}`);
+    writeFileSync(join(folder, "rest.csv"), saved("rest.csv").replaceAll(/^(\w+),Mar-/gm, "$1,A-"));
+    expect((await call(client, "bulk_add_options", next)).counts).toMatchObject({ failed: 0, succeeded: 2 });
+    const other = await given("bulk_add_options", "new.csv", "Option,Context ID\nCaps,C-1\nTies,Mar-04\n");
+    const rest = await call(client, "get_run", { runId: other.runId, outcome, saveTo: "ties.csv" });
+    expect(rest.text).not.toContain("onExisting");
+  },
+);
+
 test("rows that need a failed row are saved with it", async () => {
   const { client, given, saved } = await withSheets();
   await given("bulk_add_options", "taken.csv", "Option,Context IDs\nHats,A-1\n");
