@@ -213,8 +213,7 @@ function cellWords({ sheet = {} }: InputFile, seen: SheetSeen): readonly (string
       `no column of Context IDs was read. If ${quoteShort(seen.likelyContexts)} has one Context ID in each row, give columns {"contextId": HEADING}; if a cell has several, columns {"contexts": HEADING}. Replace HEADING with this heading`,
     seen.grouped &&
       `${many(seen.grouped, "Context ID")} with thousands separators, which were read as part of the ID: if these do not belong to it, format the column without them`,
-    seen.dates &&
-      `${many(seen.dates, "Context ID")} that ${seen.dates === 1 ? "is a date" : "are dates"}: check whether a spreadsheet converted other texts to dates`,
+    dateWords(seen),
     seen.repeatedTx &&
       `${many(seen.repeatedTx, "row")} with the tx_id of an earlier row: ${seen.repeatedTx === 1 ? "it counts" : "each counts"} as a purchase of its own`,
     seen.shorter &&
@@ -257,13 +256,25 @@ function rowWords(
   ];
 }
 
+function dateWords({ dates = 0, dateLines = [] }: SheetSeen): string | undefined {
+  if (dates === 0) return undefined;
+  const found = `${many(dates, "Context ID")} that ${dates === 1 ? "is a date" : "are dates"}`;
+  const lines = dateLines.length === 0 ? "" : ` (${lineWords(dateLines, dates)})`;
+  return `${found}${lines}: check whether a spreadsheet converted other texts to dates`;
+}
+
+/** Returns the first lines of `count` rows. */
+function lineWords(lines: readonly number[], count: number): string {
+  const ranges = lines.map((line) => [line, line] as const);
+  return placesWords(ranges, { byLine: true, omitted: count > lines.length });
+}
+
 function continuedWords({ continued = 0, otherGroup = 0, continuedLines = [] }: SheetSeen): string | undefined {
   if (continued === 0) return undefined;
   const rows = `${many(continued, "row")} without an option`;
   const others = continued - otherGroup;
   if (otherGroup === 0) return `${rows}, which ${continued === 1 ? "continues" : "continue"} the option above`;
-  const shown = continuedLines.map((line) => [line, line] as const);
-  const lines = placesWords(shown, { byLine: true, omitted: others > shown.length });
+  const lines = lineWords(continuedLines, others);
   const rest =
     others === 0 ? "" : `, and ${thousands(others)} ${others === 1 ? "continues" : "continue"} it (${lines})`;
   return `${rows}: ${thousands(otherGroup)} ${otherGroup === 1 ? "names" : "name"} another group than the option above${rest}; if names are missing in the file, fill them in`;

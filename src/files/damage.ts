@@ -19,10 +19,12 @@ const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
   ["truth", /^(?:TRUE|FALSE|WAHR|FALSCH|VRAI|FAUX)$/],
   // A spreadsheet has changed a text such as 3-4 or MAR4 into a date.
   ["date", /^(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)-\d{2}$/],
+  // The same in German, French, Spanish, Portuguese and Italian programs. Names such as Set and Avr also begin IDs.
+  ["date", /^(?:Jän|Mär|Mrz|Mai|Okt|Dez|janv|févr|juin|juil|août|déc|ene|abr|ago|dic|fev|mai|dez|giu|ott)\.?-\d{2}$/],
   // The same as 4-Mar, and in French, Spanish, Portuguese, German, Korean, Japanese and Chinese programs.
   [
     "date",
-    /^\d{1,2}[-/](?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|janv|févr|mars|avr|mai|juin|juil|août|sept|déc|ene|abr|ago|dic|fev|dez|mär|okt)\.?$/i,
+    /^\d{1,2}[-/](?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|janv|févr|mars|avr|mai|juin|juil|août|sept|déc|ene|abr|ago|dic|fev|dez|jän|mär|mrz|okt|giu|ott)\.?$/i,
   ],
   [
     "date",

@@ -32,7 +32,6 @@ import {
   sheetRows,
 } from "./sheet-rows.ts";
 import { certainEncoding, EncodingDetector, sampleOf } from "./text.ts";
-import { isDate } from "./total-rows.ts";
 import { Signs } from "./truth.ts";
 
 export interface SheetArguments {
@@ -357,7 +356,6 @@ class Facts {
   /** How many Context IDs there are of each length. Undefined as soon as one has a character that is no digit. */
   #digits: Map<number, number> | undefined = new Map();
   #grouped = 0;
-  #dates = 0;
   #targeting: string | undefined;
   readonly #transactions = new Set<string>();
   #repeatedTx = 0;
@@ -405,7 +403,6 @@ class Facts {
   #takeContexts(contexts: string): void {
     if (GROUPED.test(contexts)) this.#grouped += 1;
     else if (contexts !== "" && !contexts.startsWith("[")) {
-      if (isDate(contexts)) this.#dates += 1;
       const signs = ["\n", "|", ";", ","].filter((one) => contexts.includes(one)).join("");
       if (signs !== "" && damageIn(contexts) === undefined)
         this.#holding.set(signs, (this.#holding.get(signs) ?? 0) + 1);
@@ -472,7 +469,6 @@ class Facts {
       }),
       shorter: this.#shorter(),
       grouped: this.#grouped,
-      dates: this.#dates,
       repeatedTx: this.#repeatedTx,
       ...(likely !== undefined && { likelyContexts: likely }),
       ...(isWithout && likely === undefined && others.length > 0 && { withoutContexts: true }),

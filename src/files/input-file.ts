@@ -98,7 +98,9 @@ const sheetSeen = z.object({
   groupHeading: z.string().exactOptional(),
   composed: count,
   grouped: count,
+  /** How many Context IDs are dates, and the first lines with one. */
   dates: count,
+  dateLines: z.array(z.number()).exactOptional(),
   /**
    * How many line breaks are inside cells of a text file. Because of them, the reported lines differ from the row
    * numbers in a spreadsheet.

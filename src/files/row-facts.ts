@@ -1,6 +1,7 @@
 import { NONE } from "./columns.ts";
 import type { SheetSeen } from "./input-file.ts";
 import type { SheetHeader, SheetRow } from "./sheet-rows.ts";
+import { isDate } from "./total-rows.ts";
 import { truthReader } from "./truth.ts";
 
 /** The most lines that a note lists. */
@@ -8,7 +9,10 @@ const MAX_LINES = 20;
 
 const truthIn = truthReader();
 
-/** Collects what is worth reporting about the groups of rows, and about rows that continue the option above. */
+/**
+ * Collects what is worth reporting about the groups of rows, about rows that continue the option above, and about
+ * Context IDs that are dates.
+ */
 export class RowFacts {
   readonly #at: Readonly<Record<"name" | "group" | "type", number>>;
   readonly #isOneContextARow: boolean;
@@ -20,13 +24,18 @@ export class RowFacts {
   #continued = 0;
   #otherGroup = 0;
   readonly #continuedLines: number[] = [];
+  readonly #contextsAt: readonly number[];
+  #dates = 0;
+  readonly #dateLines: number[] = [];
 
-  constructor({ at }: SheetHeader) {
+  constructor({ at, contextsAt }: SheetHeader) {
+    this.#contextsAt = contextsAt;
     this.#at = { name: at("name"), group: at("parentName"), type: at("type") };
     this.#isOneContextARow = at("contextId") >= 0;
   }
 
-  take({ cells, line, isContinued }: SheetRow): void {
+  take({ cells, raw, line, isContinued }: SheetRow): void {
+    for (const at of this.#contextsAt) if (isDate((raw[at] ?? "").trim())) this.#takeDate(line);
     const group = (cells[this.#at.group] ?? "").trim();
     const name = cells[this.#at.name] ?? "";
     const isSame = isContinued || (this.#isOneContextARow && name === this.#option.name);
@@ -40,17 +49,24 @@ export class RowFacts {
     this.#option = { name, group: ofOption };
   }
 
-  seen(): Pick<SheetSeen, "continued" | "otherGroup" | "continuedLines" | "blankGroups"> {
+  seen(): SheetSeen {
     return {
       continued: this.#continued,
       otherGroup: this.#otherGroup,
       ...(this.#otherGroup > 0 && { continuedLines: this.#continuedLines }),
       blankGroups: this.#blankGroups,
+      dates: this.#dates,
+      ...(this.#dates > 0 && { dateLines: this.#dateLines }),
     };
   }
 
   #isGroup(cells: readonly string[]): boolean {
     return truthIn(cells[this.#at.type] ?? "") === true;
+  }
+
+  #takeDate(line: number): void {
+    this.#dates += 1;
+    if (this.#dateLines.length < MAX_LINES) this.#dateLines.push(line);
   }
 
   #takeContinued(line: number, isOtherGroup: boolean): void {

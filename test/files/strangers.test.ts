@@ -451,6 +451,12 @@ describe("cells of text files", () => {
     ["4012345000011.0", "decimal"],
     ["04/mar", "date"],
     ["04-mars", "date"],
+    ["3-Mrz", "date"],
+    ["04-Mai", "date"],
+    ["Mrz-04", "date"],
+    ["Okt-26", "date"],
+    ["janv-04", "date"],
+    ["dic-25", "date"],
     ["3月4日", "date"],
     ["#DEĞER!", "formulaError"],
     ["#N/D", "formulaError"],
@@ -474,6 +480,8 @@ describe("cells of text files", () => {
     "12E5",
     "1234.0",
     "Set-10",
+    "AVR-10",
+    "Mai-2026",
     "3-4",
     "-3",
     "-shoes",
@@ -510,7 +518,7 @@ describe("cells of text files", () => {
       ["Three", "04.03.2026"],
     ]);
     expect(notes).toContain("2 Context IDs with thousands separators, which were read as part of the ID");
-    expect(notes).toContain("1 Context ID that is a date");
+    expect(notes).toContain("1 Context ID that is a date (line 4): check whether");
     expect(notes).not.toContain("commas");
   });
 
