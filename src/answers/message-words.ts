@@ -105,8 +105,9 @@ export const many = (value: unknown, one: string): string => `${number(value)} $
 export const EMPTY_WORDS = "no Context IDs; groups: no sub-options either";
 /** Returns what makes an option not empty: the number of its Context IDs and sub-options. */
 export function heldWords({ contextCount, childCount }: Detail): string {
-  const subOptions = childCount === undefined ? "" : ` and ${many(childCount, "sub-option")}`;
-  return `${many(contextCount, "Context ID")}${subOptions}`;
+  const held = contextCount === 0 ? [] : [many(contextCount, "Context ID")];
+  if (childCount !== undefined && childCount !== 0) held.push(many(childCount, "sub-option"));
+  return held.join(" and ");
 }
 
 export const text = (value: unknown): string => (typeof value === "string" ? quoteUntrusted(value) : "?");

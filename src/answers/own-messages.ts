@@ -184,7 +184,7 @@ export const OWN_SENTENCES: Readonly<Record<string, Sentence>> = {
           ),
         },
   NOT_EMPTY: (detail) => ({
-    message: `the option was not deleted, since it holds ${heldWords(detail)}`,
+    message: `the option was not deleted, since it still holds ${heldWords(detail)}`,
     remedy: texts(
       "To delete it anyway, call delete_options with its ID and without onlyEmpty.",
       "To delete it anyway, ask the agent to delete it although it is not empty.",

@@ -174,6 +174,20 @@ test("onlyEmpty alone deletes every empty option of a targeting, sub-options inc
   );
 });
 
+test("onlyEmpty names each group that it keeps, and what the group still holds", async () => {
+  const { sandbox, call } = await connected();
+  const targetingId = await sandbox.targeting("Shelves");
+  const ids = await sandbox.options(targetingId, [
+    { name: "Half Full", type: "collection", children: [{ name: "One" }, { name: "Two", contexts: ["t-1"] }] },
+    { name: "With Own", contexts: ["o-1"], type: "collection", children: [{ name: "Three" }] },
+  ]);
+  const asked = await call("delete_options", { targetingId, ids, names: ["One", "Three"], onlyEmpty: true });
+  const { text } = await call("delete_options", { confirmation: asked.confirmation?.token });
+  expect(text).toMatch(/^NOT_EMPTY, 2 items \(1-2\) "Half Full".*, "With Own".*, skipped: /m);
+  expect(text).toContain("item 1: the option was not deleted, since it still holds 1 sub-option.");
+  expect(text).toContain("Each: item 1: 1 sub-option; item 2: 1 Context ID");
+});
+
 test("onlyEmpty also deletes a group whose sub-options are all empty, in the two calls of any deletion", async () => {
   const { sandbox, call } = await connected();
   const targetingId = await sandbox.targeting("Shelves");

@@ -151,7 +151,7 @@ test("an option that is not empty says what it holds, each with its noun", async
     { name: "Double", contexts: ["d", "e"], children: [{ name: "Inner" }] },
   ]);
   const kept = await session.client.callTool("delete_options", { ids: [one], onlyEmpty: true });
-  expect(textOf(kept)).toContain("since it holds 1 Context ID.");
+  expect(textOf(kept)).toContain("since it still holds 1 Context ID.");
   const both = await session.client.callTool("delete_options", { ids: [one, group], onlyEmpty: true });
   expect(textOf(both)).toContain("Each: item 1: 1 Context ID; item 2: 2 Context IDs and 1 sub-option");
 });

@@ -122,9 +122,16 @@ export async function planDeleteOptions(input: Inputs["delete_options"], context
   const all = [...objects.keys()].flatMap((id) => known.get(id) ?? others.get(id) ?? []);
   const there = input.onlyEmpty === true ? emptyOptions(all) : all;
   const going = new Set(there);
-  for (const { _id, contextCount, childCount } of all.filter((option) => !going.has(option))) {
-    const reason = ownReason("NOT_EMPTY", { contextCount, ...defined({ childCount }) });
-    for (const object of objects.get(_id) ?? []) plan.settlements.push({ object, outcome: "skipped", reason });
+  const leaving = new Map<string, number>();
+  for (const { parent } of there) if (typeof parent === "string") leaving.set(parent, (leaving.get(parent) ?? 0) + 1);
+  for (const option of all.filter((one) => !going.has(one))) {
+    const { _id, name, contextCount, childCount } = option;
+    const staying = childCount === undefined ? {} : { childCount: childCount - (leaving.get(_id) ?? 0) };
+    const reason = ownReason("NOT_EMPTY", { contextCount, ...staying });
+    for (const object of objects.get(_id) ?? []) {
+      plan.objects.amend(object, { name, ...groupMark(option) });
+      plan.settlements.push({ object, outcome: "skipped", reason });
+    }
   }
   const ordered = orderDeletions(there);
   const lastOf = await groupsLeftEmpty(ordered, known, context);
