@@ -40,7 +40,7 @@ function checkEvent(check: Check, event: JsonObject): void {
   const { eventName } = event;
   const shape = typeof eventName === "string" ? EVENT_SHAPES.get(eventName) : undefined;
   for (const name of Object.keys(event)) {
-    if (name !== "uid" && name !== "eventName") checkParameter(check, event[name], name, shape);
+    if (name !== "uid" && name !== "eventName") checkParameter(check, event, name, shape);
   }
   if (shape === undefined) return;
   const { platform } = event;
@@ -94,7 +94,8 @@ function checkEventName(check: Check, event: JsonObject): void {
   }
 }
 
-function checkParameter(check: Check, value: unknown, name: string, shape: Shape | undefined): void {
+function checkParameter(check: Check, event: JsonObject, name: string, shape: Shape | undefined): void {
+  const value = event[name];
   const parameter = (shape ?? COMMON_SHAPE).parameters.get(name);
   if (parameter !== undefined) {
     checkValue(check, value, name, name, parameter);
@@ -107,7 +108,7 @@ function checkParameter(check: Check, value: unknown, name: string, shape: Shape
     const message = '"items" belongs to "begin_checkout" and "purchase"; this event does not use it';
     note(check, "itemsUnused", "items", message, 'leave "items" out, or send its fields at the top level');
   } else {
-    noteUnknown(check, name, pathOf(name), shape);
+    noteUnknown(check, event, name, shape);
   }
 }
 
@@ -149,7 +150,7 @@ function checkItem(check: Check, item: JsonObject, prefix: string): void {
       checkValue(check, item[name], prefix + name, name, parameter);
     } else {
       checkFreeValue(check, item[name], prefix + pathOf(name));
-      noteUnknown(check, name, prefix + pathOf(name), ITEM_SHAPE);
+      noteUnknown(check, item, name, ITEM_SHAPE, prefix);
     }
   }
   checkRequired(check, item, ITEM_SHAPE, prefix, "an entry of items");
@@ -235,19 +236,31 @@ function fixOfMissing(check: Check, holder: JsonObject, wanted: string, valid: r
     const inner = holder[name];
     return !valid.includes(name) && isJsonObject(inner) && inner[wanted] !== undefined;
   });
-  if (around !== undefined) {
-    return `it is inside ${quoted(around)}: send the fields of ${quoted(around)} one level higher, without ${quoted(around)}`;
-  }
+  if (around !== undefined) return `it is inside ${quoted(around)}: ${oneLevelHigher(around)}`;
   const meant = Object.keys(holder).find((name) => !valid.includes(name) && check.nearest(name, valid) === wanted);
   return meant === undefined ? `add "${wanted}"` : `rename ${quoted(meant)} to "${wanted}"`;
 }
 
-function noteUnknown(check: Check, name: string, path: string, shape: Shape): void {
+function oneLevelHigher(around: string): string {
+  return `send the fields of ${quoted(around)} one level higher, without ${quoted(around)}`;
+}
+
+function noteUnknown(check: Check, holder: JsonObject, name: string, shape: Shape, prefix = ""): void {
   const isTime = TIME.test(name);
+  const inner = holder[name];
+  const isAround =
+    isJsonObject(inner) && shape.names.some((field) => Object.hasOwn(inner, field) && holder[field] === undefined);
   const near = isTime ? undefined : check.nearest(name, shape.names);
-  const fix = near === undefined ? "leave it out" : `did you mean "${near}"?`;
+  const other = near === undefined ? "leave it out" : `did you mean "${near}"?`;
+  const fix = isAround ? oneLevelHigher(name) : other;
   const time = isTime ? " and dates the event when it arrives" : "";
-  note(check, "unknownParameter", path, `${quoted(name)} is not a parameter here; the service ignores it${time}`, fix);
+  note(
+    check,
+    "unknownParameter",
+    prefix + pathOf(name),
+    `${quoted(name)} is not a parameter here; the service ignores it${time}`,
+    fix,
+  );
 }
 
 function noteNull(check: Check, path: string, name: string, { required }: Parameter): void {

@@ -4,6 +4,8 @@ import { nearestName, remembering } from "../../src/events/spelling.ts";
 import { validateEvent } from "../../src/events/validate.ts";
 import { VERDICT_CASES } from "./verdicts.ts";
 
+const HIGHER = 'send the fields of "params" one level higher, without "params"';
+
 describe("the verdict on an event", () => {
   it.each(VERDICT_CASES)("$title: $verdict", ({ event, verdict, finding, basis }) => {
     const validation = validateEvent(event);
@@ -36,6 +38,15 @@ describe("the verdict on an event", () => {
     [{ uid: "u", event: "app_open" }, "eventName", 'rename "event" to "eventName"'],
     [{ uid: "u", eventName: "view_item", item_id: "i", itemName: "n" }, "itemName", 'did you mean "item_name"?'],
     [{ uid: "u", eventName: "app_open", event_time: 1 }, "event_time", "leave it out"],
+    [{ uid: "u", eventName: "view_item", params: { item_id: "i" } }, "item_id", `it is inside "params": ${HIGHER}`],
+    [{ uid: "u", eventName: "view_item", params: { item_id: "i" } }, "params", HIGHER],
+    [{ uid: "u", eventName: "view_item", item_id: "i", params: { item_id: "i" } }, "params", "leave it out"],
+    [{ uid: "u", eventName: "view_item", item_id: "i", params: { shelf: "s" } }, "params", "leave it out"],
+    [
+      { uid: "u", eventName: "purchase", tx_id: "t", items: [{ item_id: "i", more: { price: 1 } }] },
+      "items[0].more",
+      'send the fields of "more" one level higher, without "more"',
+    ],
   ])("names what %j was meant to be", (event, path, fix) => {
     expect(validateEvent(event).findings).toContainEqual(expect.objectContaining({ path, fix }));
   });
