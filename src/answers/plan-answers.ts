@@ -10,7 +10,7 @@ import {
   type StatePlan,
   targetingChanges,
 } from "../plans/plan.ts";
-import { groupNamesOf, type PlanDocument, plansOf } from "../plans/plan-document.ts";
+import { allChangesOf, groupNamesOf, type PlanDocument, plansOf } from "../plans/plan-document.ts";
 import { countsOfRows, mayBeUndoneLater, type RowLabel, UNDO_LABELS, type UndoRow } from "../plans/undo-plan.ts";
 import { groupedBy } from "../platform/by-key.ts";
 import { amount, capitalized, firstOf } from "../platform/text.ts";
@@ -380,8 +380,10 @@ function undoWords(answer: AnsweredUndo, rows: readonly UndoRow[], most: number)
   const { environment, undoes, planned, already, notes = [] } = answer;
   const picked = rows.slice(0, most);
   const more = rows.length - picked.length;
+  const changes = planned === undefined ? [] : allChangesOf(planned.document);
   return [
     `Planned the undo of run ${undoes}${withinWords(planned?.document)}: ${undoCounts(rows, already)}; nothing was sent.${planned === undefined ? "" : ` Run ${planned.runId}, ${environment}.`}`,
+    changes.length > 1 && `Changes to make: ${changeCounts(changes)}.`,
     ...notes,
     ...fenceIfForeign(RANK.flatMap((label) => undoSection(picked, label, planned?.document))),
     more > 0 && `- and ${count(more)} more${allAt(planned?.runId)}`,

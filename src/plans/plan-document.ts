@@ -16,6 +16,7 @@ import {
   fileProblem,
   isApplicable,
   itemCount,
+  type ListedChange,
   listedChange,
   type StatePlan,
   statePlan,
@@ -145,16 +146,20 @@ export function groupNamesOf({ groups }: PlanDocument): (id: string) => string {
   return (id) => groups[id] ?? id;
 }
 
+/** Returns the changes of all plans of a document. An undo plan has one for each targeting. */
+export function allChangesOf(document: PlanDocument): readonly ListedChange[] {
+  return plansOf(document).flatMap((plan) => changesOf(plan, groupNamesOf(document)));
+}
+
 /** Returns the output of the command `plan --json`. `requests`: the requests that applying the plan would send. */
 export function planJson(document: PlanDocument, requests: PlanJson["requests"]): PlanJson {
   const { plan, digest } = document;
   const exitCode = exitCodeOf(plan);
-  const groupName = groupNamesOf(document);
   const { targeting, drift, conflicts, onlyThere, limits, problems } = plan;
   return {
     version: 1,
     targeting,
-    changes: plansOf(document).flatMap((one) => changesOf(one, groupName)),
+    changes: allChangesOf(document),
     drift,
     conflicts,
     ...(onlyThere.length > 0 && { onlyThere }),

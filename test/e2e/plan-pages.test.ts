@@ -56,7 +56,9 @@ test("what does not fit the answer of a plan, or of a way back, is read page by 
   const { options: found } = z.object({ options: z.array(z.looseObject({ _id: z.string() })) }).parse(all);
   const changed = await client.callTool("update_options", { items: [{ _id: found[0]?._id, name: "Of Mina" }] });
   expect(changed.structuredContent).toMatchObject({ status: "succeeded" });
-  const back = answer.parse((await client.callTool("undo_run", { runId })).structuredContent);
+  const undo = await client.callTool("undo_run", { runId });
+  expect(textOf(undo)).toContain(`Changes to make: ${OPTIONS} deleted.`);
+  const back = answer.parse(undo.structuredContent);
   const way = await pagesOf(client, back.runId, back.cursor);
   expect(way.rows).toHaveLength(OPTIONS + 1);
   expect(way.rows[0]).toMatchObject({ name: "Of Mina", undo: "notOurs" });
