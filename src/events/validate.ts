@@ -1,3 +1,4 @@
+import { invisibleIn } from "../files/damage.ts";
 import { isJsonObject, type JsonObject } from "../platform/json.ts";
 import { EVENT_FIELDS, type Parameter } from "../spec/events.ts";
 import { EVENT_LIMITS } from "../spec/limits.ts";
@@ -71,6 +72,11 @@ function checkUid(check: Check, event: JsonObject): void {
     else add(check, personalDataWarning(uid));
     if (uid !== uid.trim()) {
       const message = '"uid" begins or ends with spaces, which may make it another user';
+      note(check, "uidSpaces", "uid", message, "send it without them");
+    }
+    const unseen = invisibleIn(uid.trim());
+    if (unseen.length > 0) {
+      const message = `"uid" contains invisible characters (${unseen.join(", ")}), which may make it another user`;
       note(check, "uidSpaces", "uid", message, "send it without them");
     }
   }

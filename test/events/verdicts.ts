@@ -203,6 +203,7 @@ const WARNED = found({ verdict: "recorded" }, [
   ["uid", "app_open", { uid: "+821012345678" }, "personalData"],
   ["uid", "app_open", { uid: "(555) 123-4567" }, "personalData"],
   ["uid", "app_open", { uid: " u91 " }, "uidSpaces"],
+  ["uid", "app_open", { uid: "u91\u200b" }, "uidSpaces"],
   ["platform", "app_open", { platform: "WEB" }, "platformUnusual"],
 ]);
 
