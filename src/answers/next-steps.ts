@@ -227,26 +227,40 @@ function fixStep(run: ReportedRun, runId: string, failed: readonly SummarizedFai
   return `${fix}. ${fixedFile(runId, isSheet(file), isSeen)}`;
 }
 
-/** Returns the calls that show all events of a dry run that would fail, and that save them as a file for correction. */
-export function failedOfDryRun(
-  runId: string,
-  { failed, file, maySave }: { readonly failed: number; readonly maySave: boolean } & Pick<ReportedRun, "file">,
-): string {
+interface FailedOfDryRun extends Pick<ReportedRun, "file"> {
+  readonly failed: number;
+  readonly maySave: boolean;
+  /** Whether later events of the same users would be sent, so that the failed ones must not be sent by themselves. */
+  readonly isOvertaken: boolean;
+}
+
+/** Returns the calls that show all events of a dry run that would fail, and that save them as a file. */
+export function failedOfDryRun(runId: string, { failed, file, maySave, isOvertaken }: FailedOfDryRun): string {
   const what =
     failed === 1
       ? "the event that would fail, with its input"
       : `all ${thousands(failed)} events that would fail, with their input`;
   const whole = `${what}: ${inputCall(runId)}`;
   if (file === undefined) return whole;
-  return `${whole}. ${maySave ? fixedFile(runId, isSheet(file)) : `As a file, with reasons: ${rejectsUri(runId)}`}`;
+  const isApart = isOvertaken && !isSheet(file);
+  if (maySave && !isApart) return `${whole}. ${fixedFile(runId, isSheet(file))}`;
+  const reasons = maySave ? failedCall(runId) : rejectsUri(runId);
+  return `${whole}. As a file, with reasons: ${reasons}${isApart ? ". Fix these events in the original file" : ""}`;
 }
 
 /** Returns the call that saves what failed as a file, to fix it there. `isSeen`: this answer shows the input. */
 function fixedFile(runId: string, isOfSheet: boolean, isSeen = false): string {
   if (isOfSheet) return `Or save the sheet with results, fix it, and give it as file: ${sheetCall(runId)}`;
-  const saveTo = `failed-${runId.slice(-6)}.ndjson`;
-  const call = isSeen ? `the same call with saveTo ${JSON.stringify(saveTo)}` : callOf("get_run", { runId, saveTo });
+  const call = isSeen ? `the same call with saveTo ${JSON.stringify(failedFile(runId))}` : failedCall(runId);
   return `Or save what failed, fix it, and give it as file: ${call}`;
+}
+
+function failedFile(runId: string): string {
+  return `failed-${runId.slice(-6)}.ndjson`;
+}
+
+function failedCall(runId: string): string {
+  return callOf("get_run", { runId, saveTo: failedFile(runId) });
 }
 
 function theirInput(runId: string, failed: readonly SummarizedFailure[]): string {

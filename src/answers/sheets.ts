@@ -124,13 +124,21 @@ function dryRunLines(
   return [isPart ? `Nothing was sent. ${rest}` : "Nothing was sent.", ...(results.has("Would fail") ? [fix] : [])];
 }
 
-export function failedRowsText(
-  savedTo: string,
-  { failed, tool, isDryRun }: { readonly failed: number; readonly tool: string; readonly isDryRun: boolean },
-): string {
+interface FailedRows {
+  readonly failed: number;
+  readonly tool: string;
+  readonly isDryRun: boolean;
+  /** Whether later events of the same users would be sent before these. */
+  readonly isOvertaken: boolean;
+}
+
+export function failedRowsText(savedTo: string, { failed, tool, isDryRun, isOvertaken }: FailedRows): string {
+  const next = isOvertaken
+    ? "to keep the order of each user, fix these events in the original file, and send all events in one call."
+    : `fix these rows, and give the file to ${tool}; the field reason is ignored.`;
   return (
     `Saved what ${isDryRun ? "would fail" : "failed"}, with its reason, to ${quoteUntrusted(savedTo)}: ${many(failed, "row")}.\n` +
-    `Next: fix these rows, and give the file to ${tool}; the field reason is ignored.`
+    `Next: ${next}`
   );
 }
 

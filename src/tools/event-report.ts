@@ -131,6 +131,11 @@ function overtakenIn(state: EventRunState, sent: "succeeded" | "pending"): Overt
   return { later: users.reduce((sum, user) => sum + user.later, 0), first: users.map(({ object }) => object) };
 }
 
+/** Returns whether a dry run would send an event of a user before an earlier one that would fail. */
+export function isOvertaken(state: EventRunState): boolean {
+  return overtakenIn(state, "pending").later > 0;
+}
+
 /** What a call with `dryRun` has found out: what would happen to each event. */
 interface PlannedEventRun extends EventDryRun {
   readonly uids: ReadonlyMap<number, string>;
@@ -238,7 +243,7 @@ function dryRunOfEventsSteps(
   const { pending, failed, unknown } = state.counts();
   const all =
     runId !== undefined && failed > 0 && (file !== undefined || failed > MOST_EXAMPLES)
-      ? [failedOfDryRun(runId, { failed, file, maySave: allowedDirs.length > 0 })]
+      ? [failedOfDryRun(runId, { failed, file, maySave: allowedDirs.length > 0, isOvertaken: isOvertaken(state) })]
       : [];
   const verdicts = state.verdicts();
   const isCorrectable = verdicts.some(

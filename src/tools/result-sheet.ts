@@ -30,7 +30,7 @@ import type { Run } from "../runs/kind.ts";
 import type { Reason, Standing } from "../runs/outcome.ts";
 import type { SaveArguments } from "./arguments.ts";
 import { type ToolAnswer, type ToolContext, ToolError } from "./define-tool.ts";
-import { failedRows } from "./event-report.ts";
+import { failedRows, isOvertaken } from "./event-report.ts";
 import { documentOf } from "./kept-plan.ts";
 import { type SheetRun, sheetRunOf } from "./run-files.ts";
 
@@ -293,8 +293,9 @@ async function savedFailedRows(
   const place = await freePlaceFor(saveTo, allowedDirs);
   const savedTo = place.path;
   await saveFile(place, runs.part(runId, "rejects")());
+  const overtaken = isEventRun(run) && run.header.dryRun === true && isOvertaken(run.state);
   return renderAnswer({ environment, runId, tool, status, savedTo, rows: { [RESULTS.failed]: failed } }, [
-    failedRowsText(savedTo, { failed, tool, isDryRun: status === "planned" }),
+    failedRowsText(savedTo, { failed, tool, isDryRun: status === "planned", isOvertaken: overtaken }),
   ]);
 }
 

@@ -33,6 +33,27 @@ test("says whose later events were sent, or would be, before one that failed", a
   expect(last.text).not.toContain("later event");
 });
 
+test("what would fail is not to be sent by itself where later events of its user would be sent", async () => {
+  const folder = await realpath(await mkdtemp(join(tmpdir(), "targeting-mcp-")));
+  const { context } = await eventTools({ allowedDirs: [folder] });
+  const plannedOf = async (name: string, events: readonly object[]) => {
+    await writeFile(join(folder, name), events.map((event) => JSON.stringify(event)).join("\n"));
+    const { text, structured } = await answerOf(trackEvents, { file: name, dryRun: true }, context);
+    const save = { runId: String(structured.runId), saveTo: `saved-${name}` };
+    return { text, saved: (await answerOf(getRun, save, context)).text };
+  };
+  const bad = { uid: "eve", eventName: "purchase" };
+  const overtaken = await plannedOf("order.ndjson", [bad, click("eve")]);
+  expect(overtaken.text).not.toContain("give it as file");
+  expect(overtaken.text).toMatch(/As a file, with reasons: get_run \{.*\}\. Fix these events in the original file$/m);
+  expect(overtaken.saved).toContain(
+    "to keep the order of each user, fix these events in the original file, and send all",
+  );
+  const apart = await plannedOf("apart.ndjson", [bad, click("ann")]);
+  expect(apart.text).toContain("Or save what failed, fix it, and give it as file: get_run");
+  expect(apart.saved).toContain("fix these rows, and give the file to track_events");
+});
+
 test("an event that fails is shown with its other mistakes, so that one correction is enough", async () => {
   const { context } = await eventTools();
   const items = [{ item_id: "a", price: "9.99" }, { itemId: "b" }];
