@@ -309,6 +309,8 @@ export interface PreviewRow {
   readonly isRemoved?: boolean | undefined;
   readonly event?: unknown;
   readonly reason?: Reason | undefined;
+  /** Whether the row would not be applied, although it could be read. */
+  readonly isLeft?: boolean;
 }
 
 export interface Preview {
@@ -338,15 +340,17 @@ export function previewNotes(file: InputFile | undefined, { columns, rows }: Pre
   ];
 }
 
-function previewRow({ line, option, group, isGroup, contexts, isRemoved, event, reason }: PreviewRow): string {
+function previewRow({ line, option, group, isGroup, contexts, isRemoved, event, reason, isLeft }: PreviewRow): string {
   const place = line === undefined ? "" : `line ${line}: `;
-  if (event !== undefined && reason === undefined) return `${place}${eventWords(event)}`;
+  const what = event === undefined ? "applied" : "sent";
+  const left = isLeft === true ? ` (would not be ${what})` : "";
+  if (event !== undefined && reason === undefined) return `${place}${eventWords(event)}${left}`;
   const words = [
     option === undefined ? "no option" : `${isRemoved ? "remove " : isGroup ? "group " : ""}${quoteShort(option)}`,
     group !== undefined && `in ${quoteShort(group)}`,
     ...(contexts ?? []).map(({ op, ids }) => `${OPS[op]} ${idWords(ids)}`),
   ].filter((part) => part !== false);
-  return `${place}${reason === undefined ? words.join(", ") : messageFor(reason).message}`;
+  return `${place}${reason === undefined ? `${words.join(", ")}${left}` : messageFor(reason).message}`;
 }
 
 function eventWords(event: unknown): string {

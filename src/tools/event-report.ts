@@ -162,14 +162,11 @@ export async function planEvents(
   const first: PreviewRow[] = [];
   const purchases = repeatedPurchases();
   for await (const batch of events) {
-    for (const { line, event, reason } of batch.slice(0, PREVIEW_ROWS - first.length)) {
-      if (line !== undefined) first.push({ line, event, ...(reason && { reason }) });
-    }
     const skipped = batch.reduce((sum, one) => sum + (one.skipped ?? 0), 0);
     record({ t: "begin", items: batch.length, ...(skipped > 0 && { skipped }), at });
     record({ t: "events", objects: batch.map(objectOf), at });
     for (const one of batch) {
-      const { index, event, text, reason } = one;
+      const { index, line, event, text, reason } = one;
       purchases.take(one);
       const predicted = validateEvent(event, nearest);
       const uid = uidIn(event);
@@ -189,6 +186,9 @@ export async function planEvents(
         record({ t: "predicted", object: index, at, ...(verdict && { verdict }) });
         requests.items += 1;
         requests.bytes += Buffer.byteLength(text ?? JSON.stringify(event));
+      }
+      if (line !== undefined && first.length < PREVIEW_ROWS) {
+        first.push({ line, event, ...(reason && { reason }), isLeft: state.standing(index) === "failed" });
       }
     }
   }

@@ -556,6 +556,21 @@ test("rows go by what their options hold: names, Context IDs with separators, an
   expect(textOf(planned)).toContain('First rows as understood: line 2: "Two", add 1 Context ID ("Ｙ")');
 });
 
+test("the first rows of a dry run say which of them would not be applied", async () => {
+  const { client, sandbox, write } = await service();
+  const targetingId = await sandbox.targeting("Rows");
+  await sandbox.options(targetingId, [{ name: "One" }]);
+  await write("rows.csv", "name,Context IDs\nOne,a\nTwo,b\n");
+  const added = await client.callTool("bulk_add_options", { targetingId, file: "rows.csv", dryRun: true });
+  const rows = 'line 2: "One", add 1 Context ID ("a") (would not be applied); line 3: "Two", add 1 Context ID ("b").';
+  expect(textOf(added)).toContain(`First rows as understood: ${rows}`);
+  const changed = await client.callTool("update_contexts", { targetingId, file: "rows.csv", dryRun: true });
+  expect(textOf(changed)).toContain('line 3: "Two", add 1 Context ID ("b") (would not be applied).');
+  await write("log.csv", "uid,eventName,method\nu-1,sign_up,e\nu-1,purchase,\n");
+  const sent = await client.callTool("track_events", { file: "log.csv", dryRun: true });
+  expect(textOf(sent)).toMatch(/line 2: .*method "e"; line 3: .*"purchase" \(would not be sent\)\./);
+});
+
 test.each([
   ["items", "addContexts"],
   ["file", "addContexts"],

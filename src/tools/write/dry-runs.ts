@@ -42,7 +42,7 @@ export async function dryRun(given: Given, context: ToolContext): Promise<ToolAn
   if ("stop" in shown) return reportRun(await goOn(given, shown, context), context);
   const { plan } = shown;
   // The first rows are omitted if the call must be answered before they are found.
-  const notes = [...((await undefinedIfLate(context, previewOf(call, bytes))) ?? []), ...shown.notes];
+  const notes = [...((await undefinedIfLate(context, previewOf(call, bytes, plan))) ?? []), ...shown.notes];
   try {
     const { runId } = await changes.keep(call, context.caller, bytes, { ...context.requested, dryRun: true });
     await propose(runId, plan, context);
@@ -283,12 +283,19 @@ function planDigest(plan: Plan): string {
   return hash.digest("base64url");
 }
 
-async function previewOf(call: WriteCall, bytes: ByteSource | undefined): Promise<readonly string[]> {
+async function previewOf(call: WriteCall, bytes: ByteSource | undefined, plan: Plan): Promise<readonly string[]> {
   const file = fileOf(call);
   if (file === undefined || bytes === undefined) return [];
-  if (call.tool === "bulk_add_options") return previewNotes(file, await firstRows(bytes, file, optionRows, addedWords));
+  const left = plan.settlements.filter(({ outcome }) => outcome !== "alreadyDone" && outcome !== "succeeded");
+  const lines = new Set(left.map(({ object }) => plan.objects.at(object)?.line));
+  const marked = ({ columns, rows }: Preview): Preview => ({
+    columns,
+    rows: rows.map((row) => ({ ...row, isLeft: lines.has(row.line) })),
+  });
+  if (call.tool === "bulk_add_options")
+    return previewNotes(file, marked(await firstRows(bytes, file, optionRows, addedWords)));
   if (call.tool === "update_contexts")
-    return previewNotes(file, await firstRows(bytes, file, contextRows, changeWords));
+    return previewNotes(file, marked(await firstRows(bytes, file, contextRows, changeWords)));
   return [];
 }
 
