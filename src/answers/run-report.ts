@@ -237,9 +237,15 @@ function sentence(note: string): string {
   return `${note.charAt(0).toUpperCase()}${note.slice(1)}${/[.>]$/.test(note) ? "" : "."}`;
 }
 
-function moreLine({ omitted }: Pick<Section, "omitted">, noun: string, runId?: string): readonly string[] {
+function moreLine(
+  { rows, omitted }: Record<"rows", readonly object[]> & Pick<Section, "omitted">,
+  noun: string,
+  runId?: string,
+): readonly string[] {
   if (omitted === 0) return [];
-  return [`${many(omitted, `more ${noun}`)}${runId === undefined ? "" : ` in ${resultsUri(runId)}`}.`];
+  return [
+    `${many(omitted, rows.length === 0 ? noun : `more ${noun}`)}${runId === undefined ? "" : ` in ${resultsUri(runId)}`}.`,
+  ];
 }
 
 function moreGroups(unsaid: readonly VerdictRow[], { runId, page }: ReportedRun): readonly string[] {

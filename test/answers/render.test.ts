@@ -15,6 +15,7 @@ import { fenced, quoteUntrusted, redactorFor } from "../../src/answers/fence.ts"
 import { nextStepsOf } from "../../src/answers/next-steps.ts";
 import { allowFolderRemedy } from "../../src/answers/request-messages.ts";
 import { headline } from "../../src/answers/run-headline.ts";
+import { renderReport } from "../../src/answers/run-report.ts";
 import { resultRow } from "../../src/answers/run-results.ts";
 import { resultSheetText } from "../../src/answers/sheets.ts";
 import type { Loss } from "../../src/changes/plan/plan.ts";
@@ -50,6 +51,25 @@ test.each([
   ["succeeded", '"Shoes" (2 added, 1 removed)'],
 ] as const)("a row of a run says what was changed, and of an object that is %s what was not", (outcome, words) => {
   expect(resultRow({ index: 0, name: "Shoes", outcome, added: 2, removed: 1 }).line).toContain(words);
+});
+
+test("requests for which an answer has no room are not called more than those it shows", () => {
+  const request = { operation: "addOptions", items: 218, contextIds: 424, bytes: 9000 } as const;
+  const counts = { items: 1, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: 0, pending: 1 };
+  const planned = (notes: readonly string[]) =>
+    renderReport({
+      environment: "sandbox",
+      runId: "01J0000000000000000000000A",
+      tool: "bulk_add_options",
+      status: "planned",
+      counts,
+      plan: Array.from({ length: 44 }, () => request),
+      failures: [],
+      results: [],
+      notes,
+    }).text;
+  expect(planned([])).toMatch(/^\d+ more requests in targeting:/m);
+  expect(planned(["long ".repeat(2400)])).toMatch(/^44 requests in targeting:/m);
 });
 
 describe("pages", () => {
