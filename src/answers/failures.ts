@@ -109,7 +109,7 @@ export interface SummarizedFailure extends Omit<FailureGroup, "reason"> {
 export function groupFailures(state: ReportedState, reader: Reader = "agent"): readonly SummarizedFailure[] {
   const isOnPage = isPage(reader);
   const most = isOnPage ? MOST_RANGES.person : MOST_RANGES.agent;
-  return failureGroups(state, isOnPage ? groupingRules : groupingWords, most).map(
+  return failureGroups(state, isOnPage ? groupingRules : groupingWords, most, reasonsIn(state)).map(
     ({ reason, kinds = [], details, ...group }) => {
       const { code, statusCode, detail } = reason;
       const { message, shared, remedy } = messageFor(reason, reader);
@@ -137,6 +137,50 @@ export function groupFailures(state: ReportedState, reader: Reader = "agent"): r
       };
     },
   );
+}
+
+/** The codes with which an item can fail that would have given an object, and so its present name, another name. */
+const OF_NAMES: readonly string[] = ["INVALID_NAME", "TARGETING_CATEGORY_NAME_DUPLICATE", "TARGETING_NAME_DUPLICATE"];
+
+/** Returns the reasons, those about taken names with the failed item of the same call that would have freed the name. */
+function reasonsIn(state: ReportedState): ReportedState["reason"] {
+  const renames = new Map<string, number>();
+  const { length } = state.objects;
+  for (let object = state.counts().failed > 1 ? 0 : length; object < length; object += 1) {
+    const id = state.standing(object) === "failed" ? state.idOf(object) : undefined;
+    if (id !== undefined && OF_NAMES.includes(state.reason(object)?.code ?? "")) renames.set(id, object);
+  }
+  const causes = new Map<number, number>();
+  // In a chain of taken names, the last item is the cause. A cycle has none.
+  const causeOf = (taken: Reason): number | undefined => {
+    const passed = new Set<number>();
+    let cause: number | undefined;
+    let at = renames.get(holderIn(taken));
+    for (; at !== undefined && !passed.has(at); at = causes.get(at) ?? renames.get(holderIn(state.reason(at)))) {
+      passed.add(at);
+      cause = at;
+    }
+    if (cause === undefined || at !== undefined) return undefined;
+    for (const one of passed) if (one !== cause) causes.set(one, cause);
+    return cause;
+  };
+  return (object) => {
+    const reason = state.reason(object);
+    const cause = reason === undefined ? undefined : state.objects.at(causeOf(reason) ?? -1);
+    // The message names an item, so a row of a file keeps its own reason.
+    return reason && cause && cause.line === undefined
+      ? { ...reason, detail: { ...reason.detail, freedByIndex: cause.index } }
+      : reason;
+  };
+}
+
+/** Returns the ID of the object that has the name that a rename would give. Empty for other reasons. */
+function holderIn({ code, operation, detail = {} }: Partial<Reason> = {}): string {
+  const isRename = operation === "updateOptions" || operation === "renameTargetings";
+  if (!isRename || code === undefined || !OF_NAMES.includes(code)) return "";
+  const { existingId, existingIds } = detail;
+  const [holder] = Array.isArray(existingIds) ? existingIds : [existingId];
+  return typeof holder === "string" ? holder : "";
 }
 
 const SIZE = /\b\d+(?= (?:bytes|characters) \(at most)/g;
@@ -226,6 +270,7 @@ function factsOf({
   effect,
   operation,
   statusCode,
+  freedByIndex,
   ...facts
 }: Detail): Detail {
   return facts;

@@ -63,6 +63,13 @@ function nameTaken(what: string, detail: Detail, { operation }: Reason): Entry {
     };
   }
   const ids = [detail.existingId, ...(Array.isArray(detail.existingIds) ? detail.existingIds : [])].filter(Boolean);
+  if (typeof detail.freedByIndex === "number") {
+    const item = `item ${detail.freedByIndex + 1}`;
+    return {
+      message: `${what} with this name exists: the name would have become free, but ${item} failed`,
+      remedy: `Fix ${item}, and send it in one call with these items.`,
+    };
+  }
   if (ids.length > 0) {
     return {
       message: onPage(`${what} with this name exists`, `${what} with this name exists: ${list(ids)}`),

@@ -253,13 +253,14 @@ export function failureGroups(
   state: ReportedState,
   wordsOf: WordsOf = () => ({ remedy: "", kind: "" }),
   mostRanges: number = MOST_RANGES.agent,
+  reasonOf: ReportedState["reason"] = (object) => state.reason(object),
 ): readonly FailureGroup[] {
   const groups = new Map<string, Collected>();
   const keys = new Map<Reason, { readonly mark: string; readonly kind: string }>();
   const counts = state.counts();
   if (counts.failed + counts.notApplied + counts.unknown + (counts.skipped ?? 0) === 0) return [];
   for (let object = 0; object < state.objects.length; object += 1) {
-    const reason = state.reason(object);
+    const reason = reasonOf(object);
     const outcome = state.standing(object);
     if (reason === undefined || outcome === "pending" || outcome === "succeeded" || outcome === "alreadyDone") continue;
     const about = state.objects.at(object);

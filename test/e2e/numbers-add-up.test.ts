@@ -158,6 +158,26 @@ test("a dry run of renames shows before and after, and that a swap takes more re
   ]);
 });
 
+test("a name that stays taken is explained by the item of the same call that failed", async () => {
+  const session = await startSession();
+  const options = [{ name: "Tulip" }, { name: "Rose" }, { name: "Fern" }, { name: "Held" }];
+  await session.client.callTool("create_targetings", { items: [{ name: "Chained", options }] });
+  const renames = [
+    ["Tulip", "Rose"],
+    ["Rose", "Fern"],
+    ["Fern", "F_rn"],
+    ["Held", "Held 2"],
+  ];
+  const items = renames.map(([currentName, name]) => ({ currentName, name }));
+  for (const dryRun of [true, false]) {
+    const text = textOf(await session.client.callTool("update_options", { targetingName: "Chained", items, dryRun }));
+    expect(text).toMatch(
+      /^TARGETING_CATEGORY_NAME_DUPLICATE, 2 items \(1-2\) .*, but item 3 failed\. Fix item 3, and send /m,
+    );
+    expect(text).not.toContain("free this one first");
+  }
+});
+
 test("what failed inside of a new targeting is not sent again with the targeting", async () => {
   const session = await startSession();
   const items = [{ name: "Inside", options: [{ name: "Tulip" }, { name: "x" }] }, { name: "y" }];
