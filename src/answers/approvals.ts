@@ -117,6 +117,8 @@ export interface EffectTargeting {
   readonly optionsThere?: number;
   readonly within?: string;
   readonly withinName?: string;
+  /** Whether the change is itself an undo, so that undoing it is a further one. */
+  readonly isUndo?: boolean;
 }
 
 /** Returns what a call would change and, if known, which share of the options is deleted or loses Context IDs. */
@@ -176,7 +178,8 @@ export function effectWords(
     ...others,
   ].filter((part) => part !== false);
   const deleted = [...targetings, ...groups, ...options];
-  const end = deleted.length > 0 ? deletedEnd(deleted) : lost.length > 0 ? REMOVED_END : "";
+  const undo = targeting.isUndo === true ? "A further undo" : "Undo";
+  const end = deleted.length > 0 ? deletedEnd(deleted, undo) : lost.length > 0 ? ` ${undo} can bring them back.` : "";
   const changes = `This ${parts.length === 0 ? "changes nothing" : inSeries(parts)}.`;
   const stays = staysWords(losses);
   const isInTitle = deleted.length > 0 && changed.length + others.length === 0;
@@ -233,18 +236,16 @@ function staysWords(losses: readonly Loss[]): string {
     : ` ${thousands(staying)} options stay: their groups cannot be empty.`;
 }
 
-function deletedEnd(deleted: readonly Loss[]): string {
+function deletedEnd(deleted: readonly Loss[], undo: string): string {
   // Undo cannot restore objects whose names break the rules (management-api 8.3).
   const lost = deleted.filter(({ name }) => nameProblem(name) !== undefined).length;
   const refused = `the service does not accept ${lost === 1 ? "its name" : "their names"}`;
   const all = deleted.length === 1 ? "it" : "them";
-  if (lost === deleted.length) return ` Undo cannot bring ${all} back: ${refused}.`;
+  if (lost === deleted.length) return ` ${undo} cannot bring ${all} back: ${refused}.`;
   const but = lost === 0 ? "" : ` ${thousands(lost)} ${lost === 1 ? "does" : "do"} not come back: ${refused}.`;
   const isAlone = deleted.every(({ kind, count }) => kind !== "targeting" || count === 0) && deleted.length === 1;
-  return ` Undo brings ${all} back under ${isAlone ? "a new ID" : "new IDs"}, so campaigns and ad products lose ${all}.${but}`;
+  return ` ${undo} brings ${all} back under ${isAlone ? "a new ID" : "new IDs"}, so campaigns and ad products lose ${all}.${but}`;
 }
-
-const REMOVED_END = " Undo can bring them back.";
 
 /** Returns words for the share of the options that is deleted or loses Context IDs. `hasOthers`: with other changes. */
 function shareWords(losses: readonly Loss[], targeting: EffectTargeting, hasOthers: boolean): string {

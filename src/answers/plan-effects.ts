@@ -23,7 +23,7 @@ export function effectOfDocument(document: PlanDocument, losses: readonly Loss[]
   const { wayBack } = document;
   const targeting = targetingOf(document);
   if (wayBack !== undefined) {
-    const goes = losses.length === 0 ? undefined : effectWords(losses);
+    const goes = losses.length === 0 ? undefined : effectWords(losses, [], { isUndo: true });
     const { undoes, rows, already, further } = wayBack;
     const did = undone === undefined ? "" : ` (${undone})`;
     const isOne = further.length === 0;

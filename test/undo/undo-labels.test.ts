@@ -235,6 +235,7 @@ test("the undo of a renamed targeting says what it does, and that another target
   const form = (await call("apply_plan", { runId: undo })).text;
   expect(form).toContain(`Undoes run ${applied} (apply_plan: 1 created, 1 changed)`);
   expect(form).toContain(`"Shop" (${targetingId}): becomes "Shop Promotions"`);
+  expect(form).toMatch(/This deletes 1 option .*\. A further undo brings it back under a new ID, so/);
   expect((await call("undo_run", { runId: undo })).text).toContain("never started");
 
   const overtaken = await call("undo_run", { runId: renamed.data.runId });
