@@ -142,7 +142,7 @@ export function groupFailures(state: ReportedState, reader: Reader = "agent"): r
 /** The codes with which an item can fail that would have given an object, and so its present name, another name. */
 const OF_NAMES: readonly string[] = ["INVALID_NAME", "TARGETING_CATEGORY_NAME_DUPLICATE", "TARGETING_NAME_DUPLICATE"];
 
-/** Returns the reasons, those about taken names with the failed item of the same call that would have freed the name. */
+/** Returns the reasons. Those about taken names get the failed item (no row) of the call that would have freed it. */
 function reasonsIn(state: ReportedState): ReportedState["reason"] {
   const renames = new Map<string, number>();
   const { length } = state.objects;
@@ -167,7 +167,6 @@ function reasonsIn(state: ReportedState): ReportedState["reason"] {
   return (object) => {
     const reason = state.reason(object);
     const cause = reason === undefined ? undefined : state.objects.at(causeOf(reason) ?? -1);
-    // The message names an item, so a row of a file keeps its own reason.
     return reason && cause && cause.line === undefined
       ? { ...reason, detail: { ...reason.detail, freedByIndex: cause.index } }
       : reason;
@@ -394,7 +393,8 @@ function uidWords(uids: readonly string[] | undefined, count: number): string {
 
 export function withFewPlaces(failure: SummarizedFailure, most = Number.POSITIVE_INFINITY): SummarizedFailure {
   const { indexes, places } = failure;
-  if (places.length <= most) return failure;
+  // One more place takes no more room than the ellipsis for it.
+  if (places.length <= most + 1) return failure;
   return { ...failure, indexes: indexes.slice(0, most), places: places.slice(0, most), placesOmitted: true };
 }
 

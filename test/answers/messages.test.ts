@@ -179,6 +179,24 @@ test("each of several objects is named only with what differs from the message, 
   expect(eachLine([first, lost({}), other])).toBe("Each: item 3 (the service answered with status 502)");
 });
 
+test("an ellipsis never replaces a single place", () => {
+  const lines = (count: number): string => {
+    const [row] = groupFailures({
+      objects: { length: count, at: (index) => ({ index, line: 8 + 4 * index }) },
+      requests: { planned: 1, sent: 1, resent: 0, waitedMs: 0 },
+      stopped: { cause: "finished" },
+      updatedAt: 0,
+      counts: () => ({ pending: 0, succeeded: 0, alreadyDone: 0, failed: count, notApplied: 0, unknown: 0 }),
+      standing: () => "failed",
+      reason: () => ({ code: "EMPTY_GROUP" }),
+      idOf: () => undefined,
+    }).map((group) => failureRow(group, { details: 0, places: 1, isBare: true }));
+    return row?.lines.join() ?? "";
+  };
+  expect(lines(2)).toContain("EMPTY_GROUP, 2 lines (8, 12): ");
+  expect(lines(3)).toContain("EMPTY_GROUP, 3 lines (8, …): ");
+});
+
 /** Returns the line about each object, if several objects failed with these reasons. */
 function eachLine(reasons: readonly Reason[]): string | undefined {
   const counts = { pending: 0, succeeded: 0, alreadyDone: 0, failed: 0, notApplied: 0, unknown: reasons.length };
