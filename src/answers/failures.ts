@@ -148,28 +148,27 @@ function reasonsIn(state: ReportedState): ReportedState["reason"] {
   const { length } = state.objects;
   for (let object = state.counts().failed > 1 ? 0 : length; object < length; object += 1) {
     const id = state.standing(object) === "failed" ? state.idOf(object) : undefined;
-    if (id !== undefined && OF_NAMES.includes(state.reason(object)?.code ?? "")) renames.set(id, object);
+    const isOfName = id !== undefined && OF_NAMES.includes(state.reason(object)?.code ?? "");
+    if (isOfName && state.objects.at(object)?.line === undefined) renames.set(id, object);
   }
-  const causes = new Map<number, number>();
-  // In a chain of taken names, the last item is the cause. A cycle has none.
-  const causeOf = (taken: Reason): number | undefined => {
-    const passed = new Set<number>();
-    let cause: number | undefined;
-    let at = renames.get(holderIn(taken));
-    for (; at !== undefined && !passed.has(at); at = causes.get(at) ?? renames.get(holderIn(state.reason(at)))) {
-      passed.add(at);
-      cause = at;
+  // Of each item: the last one in its chain of taken names, which is the cause. Undefined in a cycle, which has none.
+  const causes = new Map<number, number | undefined>();
+  const causeOf = (object: number): number | undefined => {
+    const passed: number[] = [];
+    let at: number | undefined = object;
+    for (; at !== undefined && !causes.has(at); at = renames.get(holderIn(state.reason(at)))) {
+      causes.set(at, undefined);
+      passed.push(at);
     }
-    if (cause === undefined || at !== undefined) return undefined;
-    for (const one of passed) if (one !== cause) causes.set(one, cause);
+    const cause = at === undefined ? passed.at(-1) : causes.get(at);
+    for (const one of passed) causes.set(one, cause);
     return cause;
   };
   return (object) => {
     const reason = state.reason(object);
-    const cause = reason === undefined ? undefined : state.objects.at(causeOf(reason) ?? -1);
-    return reason && cause && cause.line === undefined
-      ? { ...reason, detail: { ...reason.detail, freedByIndex: cause.index } }
-      : reason;
+    const freedBy = holderIn(reason) === "" ? object : (causeOf(object) ?? object);
+    if (reason === undefined || freedBy === object) return reason;
+    return { ...reason, detail: { ...reason.detail, freedByIndex: state.objects.at(freedBy)?.index } };
   };
 }
 

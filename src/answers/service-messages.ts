@@ -67,7 +67,7 @@ function nameTaken(what: string, detail: Detail, { operation }: Reason): Entry {
     const item = `item ${detail.freedByIndex + 1}`;
     return {
       message: `${what} with this name exists: the name would have become free, but ${item} failed`,
-      remedy: `Fix ${item}, and send it in one call with these items.`,
+      remedy: `Fix ${item}, and make this change again as a whole.`,
     };
   }
   if (ids.length > 0) {

@@ -27,6 +27,37 @@ const OWN_REASONS = rowsOf("own-reasons.ndjson", import.meta.dirname, reason);
 const ACTION =
   /\b(call|give|set|choose|remove|delete|make|say|leave|take|end|check|change|fix|put|spread|try|look|create|add|write|use|type|widen|open|list_options|allowed|a context id has|copy|existing groups|similar names)\b/i;
 
+test("a cycle of taken names is followed once, and blames no item for it", () => {
+  const [length, inCycle] = [3000, 1500];
+  let reads = 0;
+  const taken = (object: number): Reason => ({
+    code: object === 0 ? "INVALID_NAME" : "TARGETING_CATEGORY_NAME_DUPLICATE",
+    operation: "updateOptions",
+    // The later half is a cycle. The first half is a chain that ends with an invalid name.
+    detail: { existingId: `id ${object === inCycle ? length - 1 : object - 1}` },
+  });
+  const counts = { items: length, succeeded: 0, alreadyDone: 0, failed: length, notApplied: 0, unknown: 0, pending: 0 };
+  const groups = groupFailures({
+    objects: { length, at: (object) => ({ index: object, name: `name ${object}` }) },
+    requests: { planned: 0, sent: 0, resent: 0, waitedMs: 0 },
+    stopped: undefined,
+    updatedAt: 0,
+    counts: () => counts,
+    standing: () => "failed",
+    idOf: (object) => `id ${object}`,
+    reason: (object) => {
+      reads += 1;
+      return taken(object);
+    },
+  });
+  expect(groups.map(({ errorCode, count, remedy }) => [errorCode, count, remedy.includes("Fix item 1,")])).toEqual([
+    ["TARGETING_CATEGORY_NAME_DUPLICATE", length - inCycle, false],
+    ["TARGETING_CATEGORY_NAME_DUPLICATE", inCycle - 1, true],
+    ["INVALID_NAME", 1, false],
+  ]);
+  expect(reads).toBeLessThan(10 * length);
+});
+
 describe("each code has its own sentence and remedy", () => {
   test("the words", async () => {
     const told = [...API_REASONS, ...OWN_REASONS].map((reason) => {

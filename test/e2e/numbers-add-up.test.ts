@@ -172,7 +172,7 @@ test("a name that stays taken is explained by the item of the same call that fai
   for (const dryRun of [true, false]) {
     const text = textOf(await session.client.callTool("update_options", { targetingName: "Chained", items, dryRun }));
     expect(text).toMatch(
-      /^TARGETING_CATEGORY_NAME_DUPLICATE, 2 items \(1-2\) .*, but item 3 failed\. Fix item 3, and send /m,
+      /^TARGETING_CATEGORY_NAME_DUPLICATE, 2 items \(1-2\) .*, but item 3 failed\. Fix item 3, and make /m,
     );
     expect(text).not.toContain("free this one first");
   }
