@@ -569,6 +569,23 @@ test("the first rows of a dry run say which of them would not be applied", async
   await write("log.csv", "uid,eventName,method\nu-1,sign_up,e\nu-1,purchase,\n");
   const sent = await client.callTool("track_events", { file: "log.csv", dryRun: true });
   expect(textOf(sent)).toMatch(/line 2: .*method "e"; line 3: .*"purchase" \(would not be sent\)\./);
+  const shown = async (file: string, text: string) => {
+    await write(file, text);
+    return textOf(await client.callTool("bulk_add_options", { targetingId, file, dryRun: true }));
+  };
+  // Of a group with sub-options, one failed sub-option does not mark the row.
+  const children = [{ name: "Good one", contexts: ["a"] }, { name: "x" }];
+  const group = JSON.stringify({ name: "Group", type: "collection", children });
+  expect(await shown("group.ndjson", `${group}\n`)).not.toContain("would not be applied");
+  const list = JSON.stringify([
+    { name: "One", contexts: ["a"] },
+    { name: "Other", contexts: ["b"] },
+  ]);
+  expect(await shown("list.json", list)).toContain('"One", add 1 Context ID ("a") (would not be applied); ');
+  expect(await shown("list.json", list)).toContain('"Other", add 1 Context ID ("b").');
+  const lost = await shown("lost.csv", "name,parentName,contextId\nA1,None,a\nA1,None,b\nB1,,c\n");
+  expect(lost).toMatch(/line 2: "A1".*\(would not be applied\); line 3: "A1".*\(would not be applied\); line 4: "B1"/);
+  expect(lost).not.toMatch(/line 4: "B1"[^;]*\(would not/);
 });
 
 test.each([

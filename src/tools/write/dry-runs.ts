@@ -287,23 +287,22 @@ async function previewOf(call: WriteCall, bytes: ByteSource | undefined, plan: P
   const file = fileOf(call);
   if (file === undefined || bytes === undefined) return [];
   const left = plan.settlements.filter(({ outcome }) => outcome !== "alreadyDone" && outcome !== "succeeded");
-  const lines = new Set(left.map(({ object }) => plan.objects.at(object)?.line));
-  const marked = ({ columns, rows }: Preview): Preview => ({
-    columns,
-    rows: rows.map((row) => ({ ...row, isLeft: lines.has(row.line) })),
-  });
+  const objects = left.map(({ object }) => plan.objects.at(object));
+  const indexes = new Set(objects.flatMap((one) => (one?.child === undefined ? [one?.index] : [])));
   if (call.tool === "bulk_add_options")
-    return previewNotes(file, marked(await firstRows(bytes, file, optionRows, addedWords)));
+    return previewNotes(file, await firstRows(bytes, file, optionRows, addedWords, indexes));
   if (call.tool === "update_contexts")
-    return previewNotes(file, marked(await firstRows(bytes, file, contextRows, changeWords)));
+    return previewNotes(file, await firstRows(bytes, file, contextRows, changeWords, indexes));
   return [];
 }
 
+/** Reads the first rows. `left`: the indexes of rows that would not be applied, and with them the others of their item. */
 async function firstRows<Item>(
   bytes: ByteSource,
   file: InputFile,
   shape: RowShape<Item>,
   wordsOf: (item: Item) => Omit<PreviewRow, "line">,
+  left: ReadonlySet<number | undefined>,
 ): Promise<Preview> {
   const rows: FileRow<Item>[] = [];
   let columns: Preview["columns"] = [];
@@ -316,12 +315,16 @@ async function firstRows<Item>(
     rows.push(...batch.slice(0, PREVIEW_ROWS));
     if (rows.length >= PREVIEW_ROWS) break;
   }
+  // The first row of each item.
+  const ofItem = new Map<string, number>();
   return {
     columns,
-    rows: rows.map(({ line, content }) => ({
-      line,
-      ...("reason" in content ? { reason: content.reason } : wordsOf(content.item)),
-    })),
+    rows: rows.map(({ line, index, content }) => {
+      if ("reason" in content) return { line, reason: content.reason };
+      const first = content.key === undefined ? index : (ofItem.get(content.key) ?? index);
+      if (content.key !== undefined) ofItem.set(content.key, first);
+      return { line, ...wordsOf(content.item), isLeft: left.has(index) || left.has(first) };
+    }),
   };
 }
 
