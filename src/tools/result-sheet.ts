@@ -371,11 +371,7 @@ export async function savedResults(
       savedTo,
       results,
       isOver: status !== "running",
-      again: againCall(
-        found,
-        saveTo,
-        [...left].some((name) => there.has(name)),
-      ),
+      again: againCall(found, saveTo, { only, isPartThere: [...left].some((name) => there.has(name)) }),
       isAppliedAgain: call.tool === "update_contexts",
       isPart: only !== undefined,
       ...(found.run && resumingOf(found.run)),
@@ -397,11 +393,17 @@ function resumingOf(run: ChangeRun) {
 
 /**
  * Returns the call that sends a corrected sheet. `isPartThere`: some rows of an option were applied and others were not,
- * so those can only be added to the option.
+ * so those can only be added to the option. Rows that were skipped on purpose must then not be in the sheet.
  */
-function againCall({ run, events, file: { given = {} } }: SheetRun, file: string, isPartThere: boolean): string {
+function againCall(
+  { run, events, file: { given = {} } }: SheetRun,
+  file: string,
+  { only, isPartThere }: Pick<SheetRows, "only"> & { readonly isPartThere: boolean },
+): string {
   const { columns, separator, fillDown } = given;
   const { tool, input } = run?.header.call ?? { tool: "track_events", input: {} };
+  const isAdded = isPartThere && tool === "bulk_add_options";
+  const hasSkipped = isAdded && "onExisting" in input && input.onExisting === "skip" && only === undefined;
   const call = {
     ...("targetingId" in input && { targetingId: input.targetingId }),
     file,
@@ -409,10 +411,11 @@ function againCall({ run, events, file: { given = {} } }: SheetRun, file: string
     separator,
     fillDown,
     ...("onExisting" in input && { onExisting: input.onExisting }),
-    ...(isPartThere && tool === "bulk_add_options" && { onExisting: "addContexts" }),
+    ...(isAdded && { onExisting: "addContexts" }),
     ...(events && autocorrects(events.header.call) && { autocorrect: true }),
   };
-  return `${tool === "apply_plan" ? "plan_targeting" : tool} ${JSON.stringify(call)}`;
+  const first = hasSkipped ? `remove the rows with the result ${RESULTS.skipped}, and call ` : "";
+  return `${first}${tool === "apply_plan" ? "plan_targeting" : tool} ${JSON.stringify(call)}`;
 }
 
 /** Saves the results of a run for a command line. A person chose the path, so any folder is allowed. */
