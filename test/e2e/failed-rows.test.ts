@@ -71,6 +71,20 @@ test.each([["failed"], [undefined]])(
   },
 );
 
+test("rows that were skipped on purpose are not added to their options by the next call", async () => {
+  const { client, folder, targetingId, given, saved } = await withSheets();
+  await given("bulk_add_options", "old.csv", "Option,Context ID\nBoots,B-1\n");
+  writeFileSync(join(folder, "more.csv"), "Option,Context ID\nBoots,B-2\nShoes,A-1\nShoes,Mar-04\n");
+  const made = await call(client, "bulk_add_options", { targetingId, file: "more.csv", onExisting: "skip" });
+  const next = (file: string) => `bulk_add_options ${JSON.stringify({ targetingId, file, onExisting: "addContexts" })}`;
+  const whole = await call(client, "get_run", { runId: made.runId, saveTo: "whole.csv" });
+  expect(whole.text).toContain(`then: remove the rows with the result Skipped, and call ${next("whole.csv")}`);
+  expect(saved("whole.csv")).toMatch(/^Boots,B-2,.*,Skipped,/m);
+  const failed = await call(client, "get_run", { runId: made.runId, outcome: "failed", saveTo: "failed.csv" });
+  expect(failed.text).toContain(`then: ${next("failed.csv")}`);
+  expect(saved("failed.csv")).not.toContain("Boots");
+});
+
 test("rows that need a failed row are saved with it", async () => {
   const { client, given, saved } = await withSheets();
   await given("bulk_add_options", "taken.csv", "Option,Context IDs\nHats,A-1\n");
@@ -301,11 +315,10 @@ test("the group and the type that only a failed row names also count for the oth
   const rows = [
     ...["Kids,,yes,", "First,Kids,,Mar-05", "First,,,f-2", "Blank,Kids,,Mar-06", ",,,b-2", ",,,b-3"],
     ...["Last,,,l-1", "Last,Kids,,Mar-07", "Wide,Kids,,w-1,more", "Wide,,,w-2", "Made,,yes,Mar-08", "Made,,,m-2"],
-    ...["Two,Kids,,Mar-09", "Two,Other,,t-2", "Lost,None,,Mar-10", "Lost,,,o-2"],
+    ...["Pair,None,,Mar-09", "Pair,Kids,,p-2", "Pair,,,p-3", "Lost,None,,Mar-10", "Lost,,,o-2"],
   ].join("\n");
   const made = await given("bulk_add_options", "groups.csv", `Option,Group,Is Group,Context ID\n${rows}\n`);
-  expect(made.text).toContain('an earlier row about "Two" (line 14) differs in parentName.');
-  expect(made.text).toContain('the targeting has no option group named "None"');
+  expect(made.text).toContain('NAME_NOT_FOUND, line 18 "Lost": the targeting has no option group named "None"');
   const { text } = await call(client, "list_options", { targetingId, all: true });
   expect(
     text
@@ -313,8 +326,8 @@ test("the group and the type that only a failed row names also count for the oth
       .split("\n")
       .slice(1),
   ).toEqual([
-    '0 "Kids" group of 4 sub-options with 5 Context IDs in all',
-    ...['in "Kids":', "1 First", "2 Blank", "1 Last", "1 Wide"],
+    '0 "Kids" group of 5 sub-options with 7 Context IDs in all',
+    ...['in "Kids":', "1 First", "2 Blank", "1 Last", "1 Wide", "2 Pair"],
     ...["at the top level:", '1 "Made" group of 0 sub-options'],
   ]);
 });

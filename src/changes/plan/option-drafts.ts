@@ -46,7 +46,7 @@ export class OptionDrafts {
   /** The lines of failed rows, by key. Later rows with the same key describe the same option, so they fail as well. */
   readonly #failed = new Map<string, number | undefined>();
   /** What invalid rows say about options that have no valid row yet, by key. */
-  readonly #readable = new Map<string, { readonly line: number | undefined; readonly item: OptionRow }>();
+  readonly #readable = new Map<string, OptionRow>();
   readonly #candidates: OptionCandidate[] = [];
   /** All names in the group column, even those in failed rows. An option with one of these names is a group. */
   readonly #groupNames = new Set<string>();
@@ -72,7 +72,7 @@ export class OptionDrafts {
       if ("item" in content && (group ?? content.item.parent) !== undefined) this.subOptionNames.add(content.item.name);
       if ("reason" in content) {
         this.#plan.failGiven({ ...placeOf(row), reason: content.reason });
-        if (content.readable !== undefined) this.#takeReadable(row, content.readable);
+        if (content.readable !== undefined) this.#takeReadable(content.readable);
       } else if (content.key !== undefined) this.#takeKeyed(row, content.key, content.item);
       else if (isPlain(content.item))
         this.#takePlain(row, checkOne(this.#plan, content.item, this.#names), content.item);
@@ -86,15 +86,21 @@ export class OptionDrafts {
       return;
     }
     const open = this.#open.get(key) ?? this.#grow(key);
-    const readable = open === undefined ? this.#readable.get(key) : undefined;
-    const before = open?.item ?? (readable && { ...readable.item, contexts: [] });
-    const clash = before && optionRows.merge(before, item);
-    const line = open === undefined ? readable?.line : this.#plan.objects.at(open.object)?.line;
-    if (clash !== undefined) {
+    if (open === undefined) {
+      const readable = this.#readable.get(key);
+      const before = readable && { ...readable, contexts: [] };
+      // If the row disagrees with an invalid one before it, the invalid one does not count.
+      const isMerged = before !== undefined && optionRows.merge(before, item) === undefined;
+      this.#takeFirst(row, key, isMerged ? before : item);
+      return;
+    }
+    const clash = optionRows.merge(open.item, item);
+    const line = this.#plan.objects.at(open.object)?.line;
+    if (clash === undefined) this.#merged(row, line);
+    else {
       const detail = { ...clash.detail, name: item.name, earlierLine: line };
       this.#plan.failGiven({ ...placeOf(row), reason: { ...clash, detail } });
-    } else if (open !== undefined) this.#merged(row, line);
-    else this.#takeFirst(row, key, before ?? item);
+    }
   }
 
   #takeFirst(row: Row<AddOptionInput>, key: string, item: AddOptionInput): void {
@@ -106,13 +112,13 @@ export class OptionDrafts {
   }
 
   /** Adds to an option what an invalid row says about it, except its Context IDs: its group, its type and its ID. */
-  #takeReadable({ line }: Row<AddOptionInput>, { key, item }: ReadableContent<AddOptionInput>): void {
+  #takeReadable({ key, item }: ReadableContent<AddOptionInput>): void {
     const { contexts: _, ...about } = item;
     if (key === undefined || Object.keys(about).length < 2) return;
-    const before = this.#open.get(key) ?? this.#grow(key) ?? this.#readable.get(key);
-    if (before === undefined) this.#readable.set(key, { line, item: about });
+    const before = (this.#open.get(key) ?? this.#grow(key))?.item ?? this.#readable.get(key);
+    if (before === undefined) this.#readable.set(key, about);
     // The row has failed already. If it also disagrees with an earlier row, the earlier row counts.
-    else optionRows.merge(before.item, about);
+    else optionRows.merge(before, about);
   }
 
   #merged({ line }: Row<AddOptionInput>, of: number | undefined): void {
