@@ -401,6 +401,20 @@ describe("a run of events", () => {
     }
   });
 
+  it("damaged concerns no other calls, even if results are unknown", async () => {
+    const folder = await newFolder();
+    const clock = virtualClock();
+    const lose = (): Promise<EventAnswer> => Promise.reject(new AmbiguousError({ operation, reason: "reset" }));
+    const first = { ...callOf(3), tool: "track_events" } as const;
+    const run = runsOver(fileRunStore(folder, clock), lose, clock).start(first, "me");
+    expect(await rested(run)).toMatchObject({ status: "unknown", counts: { unknown: 3 } });
+    await writeFile(join(folder, run.header.runId, "journal.ndjson"), Buffer.alloc(400));
+    const runs = runsOver(fileRunStore(folder, clock), async () => OK, clock);
+    const other = { ...distinct(4), tool: "track_events" } as const;
+    expect(await runs.sentWithoutResult(other, "me")).toBeUndefined();
+    expect(await rested((await runs.once(other, "me", clock.now())).run)).toMatchObject({ status: "succeeded" });
+  });
+
   it("does not hold on to a run that could not be journalled", async () => {
     const folder = await newFolder();
     const store = fileRunStore(folder, virtualClock());

@@ -10,6 +10,7 @@ export function sentEvents(world: ConstructorParameters<typeof EventRuns>[0]) {
     once: sending.once.bind(sending),
     sendOne: sending.sendOne.bind(sending),
     runToContinue: sending.runToContinue.bind(sending),
+    sentWithoutResult: sending.sentWithoutResult.bind(sending),
     findEarlierRun: sending.findEarlierRun.bind(sending),
     find: sending.runs.find.bind(sending.runs),
     resume: sending.runs.resume.bind(sending.runs),

@@ -14,7 +14,13 @@ import type {
 } from "../../runs/kind.ts";
 import { type EarlierRuns, KindRuns, type Requested, SAME_CALL_MS, startOrJoin } from "../../runs/kind-runs.ts";
 import { ownReason } from "../../runs/outcome.ts";
-import { DamagedRunError, NothingStoredError, RunStoreError, undefinedIfNothingStored } from "../../runs/store.ts";
+import {
+  DamagedRunError,
+  NothingStoredError,
+  RunStoreError,
+  undefinedIfNothingStored,
+  undefinedIfUnreadable,
+} from "../../runs/store.ts";
 import { ulidTime } from "../../spec/names-and-contexts.ts";
 import { type EventWorld, sendPending } from "./drive.ts";
 import {
@@ -201,7 +207,8 @@ export class EventRuns {
       const isRecent = rest !== undefined && clock.now() - rest.updatedAt < SAME_EVENT_MS;
       const isOfEvents = eventCall.shape.tool.options.some((one) => one === rest?.tool);
       if (!isRecent || (rest.counts.unknown ?? 0) === 0 || !isOfEvents) continue;
-      const run = await undefinedIfNothingStored(this.runs.find(runId));
+      // A damaged run concerns only calls that are identical with its own.
+      const run = await undefinedIfUnreadable(this.runs.find(runId));
       if (run !== undefined) found.push(run);
     }
     return found;
