@@ -21,7 +21,7 @@ const DAMAGE: readonly (readonly [word: Damage["damage"], form: RegExp])[] = [
   ["date", /^(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)-\d{2}$/],
   // The same in German, French, Spanish, Portuguese and Italian programs. Names such as Set and Avr also begin IDs.
   ["date", /^(?:Jän|Mär|Mrz|Mai|Okt|Dez|janv|févr|juin|juil|août|déc|ene|abr|ago|dic|fev|mai|dez|giu|ott)\.?-\d{2}$/],
-  // The same as 4-Mar, and in French, Spanish, Portuguese, German, Korean, Japanese and Chinese programs.
+  // The same as 4-Mar, and in the programs of other languages.
   [
     "date",
     /^\d{1,2}[-/](?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|janv|févr|mars|avr|mai|juin|juil|août|sept|déc|ene|abr|ago|dic|fev|dez|jän|mär|mrz|okt|giu|ott)\.?$/i,

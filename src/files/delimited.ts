@@ -342,7 +342,8 @@ function plainLineLimit(most: number, refuse: (line: number) => FileError): Chec
 
 /**
  * Returns a function that replaces the line ends of old Mac programs with line feeds, as `textOf` does. If the first
- * line may end at the end of a chunk, this is decided with the next one.
+ * line may end at the end of a chunk, this is decided with the next one. If a quotation mark in it is never closed,
+ * nothing is replaced.
  */
 function lineEnds(): (chunk: Uint8Array) => Uint8Array {
   let isMac: boolean | undefined;
