@@ -80,10 +80,11 @@ function endedSessionsIn(
 ): EndedSessions {
   const inUse = <T>(work: () => Promise<T>): Promise<T> => withStoreErrors(folder, work, "ended sessions");
   const forgetOld = async (): Promise<void> => {
-    // Other names are of files that are being written.
-    for (const one of (await namesIn(folder)).filter((name) => SESSION_ID.test(name))) {
-      const ended = Number(await readText(join(folder, one)));
-      if (ended <= clock.now() - ENDED_FOR_MS) await rm(join(folder, one), { force: true });
+    for (const one of await namesIn(folder)) {
+      const path = join(folder, one);
+      // Other names are of files that are being written, or that a process which ended has left.
+      const ended = SESSION_ID.test(one) ? Number(await readText(path)) : (await unlessMissing(stat(path)))?.mtimeMs;
+      if (ended !== undefined && ended <= clock.now() - ENDED_FOR_MS) await rm(path, { force: true });
     }
   };
   return {
