@@ -267,14 +267,16 @@ function rowWords(
 function dateWords({ dates = 0, dateLines = [] }: SheetSeen): string | undefined {
   if (dates === 0) return undefined;
   const found = `${many(dates, "Context ID")} that ${dates === 1 ? "is a date" : "are dates"}`;
-  const lines = dateLines.length === 0 ? "" : ` (${lineWords(dateLines, dates)})`;
+  const lines = dateLines.length === 0 ? "" : ` (${lineWords(dateLines)})`;
   return `${found}${lines}: check whether a spreadsheet converted other texts to dates`;
 }
 
-/** Returns the first lines of `count` rows. */
-function lineWords(lines: readonly number[], count: number): string {
-  const ranges = lines.map((line) => [line, line] as const);
-  return placesWords(ranges, { byLine: true, omitted: count > lines.length });
+const MAX_LINES = 20;
+
+/** Names the first lines, and says with an ellipsis that there are more. */
+function lineWords(lines: readonly number[]): string {
+  const ranges = lines.slice(0, MAX_LINES).map((line) => [line, line] as const);
+  return placesWords(ranges, { byLine: true, omitted: lines.length > MAX_LINES });
 }
 
 function continuedWords({ continued = 0, otherGroup = 0, continuedLines = [] }: SheetSeen): string | undefined {
@@ -282,7 +284,7 @@ function continuedWords({ continued = 0, otherGroup = 0, continuedLines = [] }: 
   const rows = `${many(continued, "row")} without an option`;
   const others = continued - otherGroup;
   if (otherGroup === 0) return `${rows}, which ${continued === 1 ? "continues" : "continue"} the option above`;
-  const lines = lineWords(continuedLines, others);
+  const lines = lineWords(continuedLines);
   const rest =
     others === 0 ? "" : `, and ${thousands(others)} ${others === 1 ? "continues" : "continue"} it (${lines})`;
   return `${rows}: ${thousands(otherGroup)} ${otherGroup === 1 ? "names" : "name"} another group than the option above${rest}; if names are missing in the file, fill them in`;

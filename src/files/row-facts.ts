@@ -4,8 +4,8 @@ import type { SheetHeader, SheetRow } from "./sheet-rows.ts";
 import { isDate } from "./total-rows.ts";
 import { truthReader } from "./truth.ts";
 
-/** The most lines that a note lists. */
-const MAX_LINES = 20;
+/** The most lines that are collected for a note. */
+const MAX_LINES = 21;
 
 const truthIn = truthReader();
 
@@ -15,6 +15,7 @@ const truthIn = truthReader();
  */
 export class RowFacts {
   readonly #at: Readonly<Record<"name" | "group" | "type", number>>;
+  readonly #contextsAt: readonly number[];
   readonly #isOneContextARow: boolean;
   /** The last group that a row names. */
   #above = "";
@@ -24,7 +25,6 @@ export class RowFacts {
   #continued = 0;
   #otherGroup = 0;
   readonly #continuedLines: number[] = [];
-  readonly #contextsAt: readonly number[];
   #dates = 0;
   readonly #dateLines: number[] = [];
 
@@ -66,7 +66,8 @@ export class RowFacts {
 
   #takeDate(line: number): void {
     this.#dates += 1;
-    if (this.#dateLines.length < MAX_LINES) this.#dateLines.push(line);
+    // A row may have several dates.
+    if (this.#dateLines.length < MAX_LINES && this.#dateLines.at(-1) !== line) this.#dateLines.push(line);
   }
 
   #takeContinued(line: number, isOtherGroup: boolean): void {

@@ -151,6 +151,16 @@ async function notesOf(text: string): Promise<readonly string[]> {
   return sheetNotes({ ...file, ...(await withDetectedForm(bytes, file, optionRows)) });
 }
 
+test.each([
+  // Two of the dates are in one row.
+  [["2026-03-04,2026-03-05", "x,y", "2026-03-06,z"], "3 Context IDs that are dates (lines 2, 4): "],
+  [Array.from({ length: 20 }, () => "2026-03-04,x"), "20 Context IDs that are dates (lines 2-21): "],
+  [Array.from({ length: 21 }, () => "2026-03-04,x"), "21 Context IDs that are dates (lines 2-21, …): "],
+])("the first lines with dates are named, each once", async (cells, words) => {
+  const rows = cells.map((two, at) => `Option ${at},${two}\n`).join("");
+  expect((await notesOf(`name,Context ID 1,Context ID 2\n${rows}`)).join()).toContain(words);
+});
+
 test("the advice to fill a column of groups names it as the file does", async () => {
   expect((await notesOf("name,parentName,contexts\nOne,Group A,a\nTwo,,b\n")).join()).toContain(
     'blank "parentName" below a filled one: read without a group; to put them into the group above, use fillDown ["parentName"]',
