@@ -139,10 +139,10 @@ export function groupFailures(state: ReportedState, reader: Reader = "agent"): r
   );
 }
 
-/** The codes with which an item can fail that would have given an object, and so its present name, another name. */
+/** The codes of failures because of the name that an item gives. The object then keeps its present name. */
 const OF_NAMES: readonly string[] = ["INVALID_NAME", "TARGETING_CATEGORY_NAME_DUPLICATE", "TARGETING_NAME_DUPLICATE"];
 
-/** Returns the reasons. Those about taken names get the failed item (no row) of the call that would have freed it. */
+/** Returns the reasons. `freedByIndex` is added to them: the failed item, no row of a file, that did not free a name. */
 function reasonsIn(state: ReportedState): ReportedState["reason"] {
   const renames = new Map<string, number>();
   const { length } = state.objects;
@@ -151,7 +151,7 @@ function reasonsIn(state: ReportedState): ReportedState["reason"] {
     const isOfName = id !== undefined && OF_NAMES.includes(state.reason(object)?.code ?? "");
     if (isOfName && state.objects.at(object)?.line === undefined) renames.set(id, object);
   }
-  // Of each item: the last one in its chain of taken names, which is the cause. Undefined in a cycle, which has none.
+  // For each item: the item at the end of its chain of taken names, which is the cause. A cycle has no cause.
   const causes = new Map<number, number | undefined>();
   const causeOf = (object: number): number | undefined => {
     const passed: number[] = [];

@@ -338,7 +338,7 @@ export async function eventRunReport(
     (await undefinedIfLate({ ...context, waitMs: context.waitMs + LEAST_READ_MS }, events)) ??
     new Map<number, unknown>();
   const { tool, input } = header.call;
-  const hasRejects = input.events.file !== undefined && status() !== "running" && failedRows(run) > 0;
+  const hasRejects = input.events.file !== undefined && status() !== "running" && failedRowCount(run) > 0;
   const unknownIsFinal = !resendsUnknown(header.call, state);
   return eventReport({
     environment: context.environment,
@@ -358,7 +358,7 @@ export async function eventRunReport(
 }
 
 /** Returns how many rows of a run failed. A file that cannot be read counts as a failed item, but has no rows. */
-export function failedRows(run: Run): number {
+export function failedRowCount(run: Run): number {
   return isEventRun(run) && run.state.isUnread ? 0 : run.state.counts().failed;
 }
 

@@ -30,7 +30,7 @@ import type { Run } from "../runs/kind.ts";
 import type { Reason, Standing } from "../runs/outcome.ts";
 import type { SaveArguments } from "./arguments.ts";
 import { type ToolAnswer, type ToolContext, ToolError } from "./define-tool.ts";
-import { failedRows, isOvertaken } from "./event-report.ts";
+import { failedRowCount, isOvertaken } from "./event-report.ts";
 import { documentOf } from "./kept-plan.ts";
 import { type SheetRun, sheetRunOf } from "./run-files.ts";
 
@@ -283,7 +283,7 @@ async function savedFailedRows(
 ): Promise<ToolAnswer> {
   const { runId, call } = run.header;
   const { tool } = call;
-  const [status, failed] = [run.status(), failedRows(run)];
+  const [status, failed] = [run.status(), failedRowCount(run)];
   if (failed === 0 || status === "running") {
     throw new ToolError(
       failed === 0 ? "no row of this run failed" : "this run continues, and its failed rows are stored when it ends",

@@ -30,7 +30,7 @@ import { undefinedIfUnreadable } from "../runs/store.ts";
 import { isSaveRun } from "../saves/save-runs.ts";
 import { isUlid, ulidTime } from "../spec/names-and-contexts.ts";
 import { type ToolAnswer, type ToolContext, ToolError } from "./define-tool.ts";
-import { eventReportExtras, eventRunReport, failedRows } from "./event-report.ts";
+import { eventReportExtras, eventRunReport, failedRowCount } from "./event-report.ts";
 import { effectOf, endIfExpired } from "./write/awaiting-decision.ts";
 import { askFor } from "./write/confirmation-token.ts";
 import { dryRunSteps, followRun, interruptedHints, totalsAfter, withoutContextIds } from "./write/within-call.ts";
@@ -257,7 +257,7 @@ export function reported(run: Run, environment: "live" | "sandbox", reader?: Rea
     ...(state.facts?.rows && { rows: state.facts.rows }),
     ...(isChangeRun(run) && { file: fileReadBy(run) }),
     ...(isChangeRun(run) && run.state.facts.foreseen && status() === "planned" && { plan: run.state.facts.foreseen }),
-    hasRejects: fileCall.safeParse(call).success && status() !== "running" && failedRows(run) > 0,
+    hasRejects: fileCall.safeParse(call).success && status() !== "running" && failedRowCount(run) > 0,
   };
 }
 
