@@ -20,7 +20,11 @@ interface Holding {
   readonly pid: number;
 }
 
-const TRIES = 40;
+/**
+ * For how many milliseconds a write waits for the store. Much less than a request may take: otherwise the process would
+ * count the write as lost, and send another one beside it.
+ */
+const LOOK_MS = 2000;
 const HELD = `
   select l.name, l.epoch, split_part(w.name, ':', 2)::int as pid
   from targeting_mcp.lease l join targeting_mcp.worker w on w.number = l.worker
@@ -28,14 +32,15 @@ const HELD = `
 
 /** Watches the leases of projects. Each key has its own project, in which only one caller has runs. */
 export function leaseWatch(store: string, callerOf: (key: string) => string): LeaseWatch {
-  const pool = new pg.Pool({ connectionString: store, max: 8, connectionTimeoutMillis: 500 });
+  const pool = new pg.Pool({ connectionString: store, max: 8, connectionTimeoutMillis: 500, query_timeout: 500 });
   pool.on("error", () => undefined);
   const written = new Set<string>();
   const late: string[] = [];
   const counted = { between: 0, looked: 0 };
   /** Returns who holds the lease of a key's project; undefined if the store does not answer or nobody holds it. */
   const holding = async (key: string): Promise<Holding | undefined> => {
-    for (let tries = 0; tries < TRIES; tries += 1) {
+    const until = Date.now() + LOOK_MS;
+    while (Date.now() < until) {
       try {
         return (await pool.query<Holding & pg.QueryResultRow>(HELD, [callerOf(key)])).rows[0];
       } catch {

@@ -32,7 +32,7 @@ export async function truthOf(
     // The answer was lost, so the caller asked for approval again. The first request is never approved.
     if (told.status === "needs_confirmation") continue;
     counted.runs += 1;
-    if (!ENDED.has(told.status) && !wasNeverPlanned(tool, told)) wrong.push(`${runId} is ${told.status}`);
+    if (!ENDED.has(told.status) && !wasNeverPlanned(told)) wrong.push(`${runId} is ${told.status}`);
     const { items = 0, ...outcomes } = told.counts;
     const sum = Object.values(outcomes).reduce((one, other) => one + other, 0);
     if (sum !== items) wrong.push(`${runId}: ${JSON.stringify(told.counts)}`);
@@ -65,11 +65,11 @@ export async function truthOf(
 }
 
 /**
- * Returns whether a deletion was interrupted while it was planned in the background, before a person could be asked.
- * Nothing was sent for it, and no process continues it by itself.
+ * Returns whether a run was interrupted before it was planned, or before a person could be asked. Nothing was sent for
+ * it, and no process continues it by itself.
  */
-function wasNeverPlanned(tool: string, { status, counts }: ReturnType<typeof reportOf>): boolean {
-  return tool === "delete_options" && status === "interrupted" && counts.pending === counts.items;
+function wasNeverPlanned({ status, counts }: ReturnType<typeof reportOf>): boolean {
+  return status === "interrupted" && counts.pending === counts.items;
 }
 
 /** Returns how often an option may exist, after these reports about adding and deleting it. */
