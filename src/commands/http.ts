@@ -66,7 +66,7 @@ export async function runHttp(line: CommandLine): Promise<number> {
   const { services, start } = all.of(undefined);
   const { face, calls, listensAt, asks } = await serverOf(started, host, port);
   await Promise.race([start(), asked]);
-  await claimOrphanedRuns(started);
+  await Promise.race([claimOrphanedRuns(started), asked]);
   const url = (await listen(face.server, host, port)) + MCP_PATH;
   listensAt(url);
   log.info("serving", { url, environment: services.environment, version: VERSION, asksWho: asks });
@@ -229,7 +229,7 @@ export async function runWorker(line: CommandLine): Promise<number> {
   let probed: Server | undefined;
   if (isReady) {
     if (problem !== undefined) log.warn(NO_TRACES, { error: problem });
-    await claimOrphanedRuns(started);
+    await Promise.race([claimOrphanedRuns(started), asked]);
     const answers = probes({
       stopping: stopping.signal,
       ready: backend.ready,

@@ -6,7 +6,7 @@ import { systemClock } from "../platform/clock.ts";
 import type { Runs } from "../runs/registry.ts";
 import { observers } from "../runtime/observers.ts";
 import { isOn } from "../runtime/settings-input.ts";
-import { backendOf, isStoreReady, sealKeys } from "../runtime/store.ts";
+import { asSetting, backendOf, isStoreReady, sealKeys, whenReachable } from "../runtime/store.ts";
 import { orStopped } from "../runtime/terminal.ts";
 import { type Access, secretsIn } from "../settings/access-file.ts";
 import type { CommandLine } from "../settings/command-line.ts";
@@ -103,21 +103,26 @@ export async function startProcess(start: Start, wantsFigures: boolean, asked: P
   } as const;
 }
 
-/** Continues runs of the configured projects that no process executes, unless the settings forbid it. */
+/**
+ * Continues runs of the configured projects that no process executes, unless the settings forbid it. Throws a
+ * SettingsError if the store cannot be reached for half a minute.
+ */
 export async function claimOrphanedRuns(started: Started): Promise<void> {
   const { settings, all, log, stopping } = started;
   const { left } = all.of(undefined).services.runs;
   if (settings.store?.drives !== true || settings.readOnly || left === undefined) return;
   const { claimOrphans } = await import("../runs/orphaned-runs.ts");
-  await claimOrphans({
-    left,
-    projects: projectsById(started),
-    clock: systemClock,
-    stopping: stopping.signal,
-    onRefused: ({ refusal: { message } }, runId) =>
-      log.warn("an orphaned run may not be executed by this process", { runId, reason: message }),
-    onProblem: (error, runId) => log.warn("an orphaned run could not be resumed", { error, runId }),
-  });
+  const claim = () =>
+    claimOrphans({
+      left,
+      projects: projectsById(started),
+      clock: systemClock,
+      stopping: stopping.signal,
+      onRefused: ({ refusal: { message } }, runId) =>
+        log.warn("an orphaned run may not be executed by this process", { runId, reason: message }),
+      onProblem: (error, runId) => log.warn("an orphaned run could not be resumed", { error, runId }),
+    });
+  await whenReachable(() => (stopping.signal.aborted ? Promise.resolve() : claim())).catch(asSetting);
 }
 
 /** Returns the runs of each configured project by its ID. Omits embedded sandboxes, whose runs end with the process. */

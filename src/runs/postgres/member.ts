@@ -92,11 +92,14 @@ export function memberOf(database: Database, clock: Clock) {
       });
       return inCallTime(numbered, clock);
     },
-    /** Announces the projects whose orphaned runs this process continues. Calls `wake` when there may be such runs. */
+    /**
+     * Announces the projects whose orphaned runs this process continues. Calls `wake` when there may be such runs. Throws
+     * a StoreUnavailableError.
+     */
     async drives(projects: readonly string[], wake: () => void): Promise<void> {
       Object.assign(shown, { projects, wake });
       await this.number();
-      await showLife();
+      await retryWhileAway(clock, () => true, showLife);
     },
     /** Announces runs that this process may not execute. Otherwise, they would count as executed by this process. */
     async refuses(runIds: readonly string[]): Promise<void> {
