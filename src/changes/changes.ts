@@ -325,7 +325,7 @@ export class Changes {
           const record = await this.#context.store.record(runId);
           const run = await this.runs.find(runId);
           if (record === undefined || run === undefined || isWithdrawn(run.state)) return undefined;
-          if (run.status() === "running") return { run };
+          if (run.status() === "running") return (await this.runs.retain(runId)) ? { run } : undefined;
           // A run that waits for approval is not shared, because each caller must request the approval.
           if (isUnstarted(record.status)) return undefined;
           const going = run.status() === "interrupted" ? await this.runs.resumeRepeated(runId) : run;

@@ -208,14 +208,15 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     const fingerprint = this.fingerprint(call, caller);
     const driven = this.drivenLike(fingerprint);
     const going = driven && (await this.find(driven.header.runId));
-    if (going !== undefined) return { going };
+    if (going !== undefined && (await this.retain(going.header.runId))) return { going };
     let ended: EndedRun | undefined;
     for (const runId of (await store.list({ unfinished: { fingerprint } })).slice(0, RECENT_RUNS)) {
       const record = await store.record(runId);
       if (record === undefined || record.rest?.isDamaged) continue;
       // A run that is not started only counts while a process is planning it.
       const isPlanned = this.kind.isPlannedFirst && isUnstarted(record.status);
-      if (isPlanned && (record.status !== "planning" || !(await store.isDriven(runId)))) continue;
+      const isPlanning = record.status === "planning" && (await store.isDriven(runId)) && (await this.retain(runId));
+      if (isPlanned && !isPlanning) continue;
       const summary = record.rest;
       const isRecent = summary !== undefined && clock.now() - summary.updatedAt < SAME_CALL_MS;
       const isMeant = summary === undefined || this.kind.isMeant?.(summary, isRecent) === true;
@@ -227,6 +228,11 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
       if (isRecent) ended ??= { runId, status: summary.status, open: summary.open };
     }
     return ended === undefined ? {} : { ended };
+  }
+
+  /** Keeps a run for a call that joins it, even if the call that created it fails. Returns false if it was removed. */
+  async retain(runId: string): Promise<boolean> {
+    return !this.kind.isPlannedFirst || ((await this.#context.store.retain?.(runId)) ?? true);
   }
 
   async lastDeclined(call: Call, caller: string): Promise<Run<Call, State> | undefined> {

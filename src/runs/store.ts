@@ -135,6 +135,11 @@ export interface RunStore {
   mention?(runId: string): void;
   isDriven(runId: string): Promise<boolean>;
   /**
+   * Keeps a run that is not planned yet, even if the call that created it fails. Returns false if it was removed. Absent
+   * if the failure of a call removes no run.
+   */
+  retain?(runId: string): Promise<boolean>;
+  /**
    * Opens a journal for writing. `wasLeft`: the process that executed the run before did not bring it to rest. If the
    * store may have lost entries of that process, the first write then throws a LostEntriesError.
    */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { call, optionItems, reportOf, restOf, startReplica, withService } from "./cluster.ts";
+import { call, optionItems, reportOf, restOf, runOf, startReplica, withService } from "./cluster.ts";
 import { statement } from "./postgres.ts";
 import { type StoreProxy, storeProxy } from "./store-proxy.ts";
 
@@ -91,6 +91,26 @@ test("a call that a slow store answers too late names its run, which is removed 
   await expect.poll(runs).toEqual([{ id: started, status: "finished" }]);
   expect(await restOf(one.url, started)).toMatchObject({ status: "succeeded", counts: { succeeded: 3 } });
   expect(await cluster.service.options(targetingId)).toEqual(optionItems(3, "started").map(({ name }) => name));
+});
+
+test("a run that a further call has joined is not removed, although the call that created it was answered too late", async () => {
+  const one = await startReplica({ ...cluster.settings, TARGETING_MCP_WAIT_MS: "1000" });
+  const other = await startReplica({ ...cluster.settings, TARGETING_MCP_WAIT_MS: "1000" });
+  const targetingId = await cluster.service.targeting("Joined");
+  const adding = { targetingId, items: optionItems(3) };
+  const end = await delayed("insert or update", "targeting_mcp.lease", "new.name like 'run:%'");
+  const text = JSON.stringify((await call(one.url, "bulk_add_options", adding)).content);
+  const [, runId = ""] = /run (\w{26}) may have started/.exec(text) ?? [];
+  // Until its useless lease is released, the run seems to be planned.
+  const leased = "select from targeting_mcp.lease where name like 'run:%' and not released";
+  await expect.poll(async () => (await statement(cluster.store, leased)).rows.length).toBe(1);
+  expect(reportOf(await call(other.url, "bulk_add_options", adding)).runId).toBe(runId);
+  await expect.poll(async () => (await statement(cluster.store, leased)).rows.length).toBe(0);
+  await end();
+  expect((await restOf(other.url, runId)).status).toBe("interrupted");
+  const again = await runOf(other.url, "bulk_add_options", adding);
+  expect(await restOf(other.url, again.runId)).toMatchObject({ status: "succeeded", counts: { succeeded: 3 } });
+  expect((await restOf(one.url, runId)).status).toBe("interrupted");
 });
 
 test("a run whose process ended before it was planned says so", async () => {

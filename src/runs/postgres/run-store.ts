@@ -46,7 +46,7 @@ export function storedRuns(
   const { database } = of;
   /**
    * By run ID: the runs of calls in progress that are not planned or started yet. The promise resolves when the run is
-   * stored. If the call ends before the run is planned or started, the run is then removed.
+   * stored. If the call fails before the run is planned or started, the run is then removed.
    */
   const unstarted = new Map<string, Promise<unknown>>();
   return {
@@ -58,8 +58,9 @@ export function storedRuns(
       );
       unstarted.set(runId, storing);
       atEndOfCall((thrown) => {
-        // If the run cannot be removed now, the daily cleanup removes it.
-        const removed = unstarted.get(runId)?.then(() => removeUnstarted(database, runId));
+        // If the run cannot be removed now, the daily cleanup removes it. If the call succeeded, its answer names the run.
+        const stored = thrown === undefined ? undefined : unstarted.get(runId);
+        const removed = stored?.then(() => removeUnstarted(database, runId));
         removed?.catch(() => undefined);
         unstarted.delete(runId);
         return thrown;
@@ -113,6 +114,7 @@ export function storedRuns(
       const [row] = await database.rows<{ driven: boolean }>(IS_DRIVEN, values);
       return row?.driven === true;
     },
+    retain: async (runId) => (await database.rows(RETAIN, [runId])).length > 0,
     stops: { ...stopRequestStore(database), watch: (runId, listener) => of.member.watchStops(runId, listener) },
     sizes: {
       async of(runIds) {
@@ -130,13 +132,20 @@ const CREATE = `
   insert into targeting_mcp.run (id, project, caller, environment, fingerprint, header)
   values ($1, $2, $3, $4, $5, $6) on conflict (id) do nothing`;
 
+/** SQL that marks a run as kept: no process has written a version of its record yet, but it now counts as written. */
+const RETAIN = `
+  update targeting_mcp.run set version_by = coalesce(version_by, gen_random_uuid()) where id = $1 returning id`;
+
 const REMOVE_UNSTARTED = `
-  delete from targeting_mcp.run where id = $1 and status = 'planning'
+  delete from targeting_mcp.run where id = $1 and status = 'planning' and version_by is null
     and not exists (select from targeting_mcp.lease where name = $2 and not released and until > clock_timestamp())`;
 /** How long a failed removal of a run is retried, in milliseconds. */
 const REMOVING_MS = 60_000;
 
-/** Removes a run whose call ended before it was planned or started. A run that is being planned now is kept. */
+/**
+ * Removes a run whose call failed before it was planned or started. A run that is being planned now is kept, and so is a
+ * run that a further call has joined.
+ */
 async function removeUnstarted(database: Database, runId: string): Promise<void> {
   await database.rows(REMOVE_UNSTARTED, [runId, driverOf(runId)], AbortSignal.timeout(REMOVING_MS));
 }
