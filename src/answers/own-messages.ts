@@ -396,6 +396,13 @@ const PROBLEMS: Readonly<Record<string, Sentence>> = {
       "Fill Option or Option ID, or delete the row.",
     ),
   },
+  otherGroup: {
+    message: "the row has no option, and names another group than the option above",
+    remedy: texts(
+      "Fill name or _id in this row. If it belongs to the option above, empty its parentName.",
+      "Fill Option or Option ID in this row. If it belongs to the option above, empty its Group.",
+    ),
+  },
   noContextId: {
     message: "the row has no Context ID",
     remedy: texts(

@@ -48,11 +48,14 @@ export function moreOf({ sheet, targeting }: Pick<InputFile, "sheet" | "targetin
 }
 
 export interface RowShape<Item> extends ValidColumns {
-  /** Returns a function that reads rows of a sheet. Throws a FileError if columns of the sheet exclude each other. */
+  /**
+   * Returns a function that reads rows of a sheet, in their order. `isContinued`: the row's name and ID were blank, and
+   * are those of the row above. Throws a FileError if columns of the sheet exclude each other.
+   */
   readonly fromCells: (
     header: Header,
     more: MoreOfSheet,
-  ) => (cells: readonly string[], asText?: TextCells) => RowContent<Item>;
+  ) => (cells: readonly string[], asText?: TextCells, isContinued?: boolean) => RowContent<Item>;
   readonly fromValue: (value: unknown) => RowContent<Item>;
   readonly merge: (item: Item, further: Item) => Reason | undefined;
   /**
@@ -115,9 +118,9 @@ async function* sheetFileRows<Item>(
     read = shape.fromCells(header, moreOf(file));
   });
   for await (const batch of rows) {
-    yield batch.map(({ line, cells, raw, skipped, asText }) => {
+    yield batch.map(({ line, cells, raw, skipped, asText, isContinued }) => {
       const tooMany = cells.length > columns && cells.slice(columns).some((cell) => cell !== "");
-      const found = read?.(cells, asText);
+      const found = read?.(cells, asText, isContinued);
       const content = tooMany || found === undefined ? tooManyCells(columns, found) : found;
       return { content, index: index++, line, raw, ...(skipped !== undefined && { skipped }) };
     });

@@ -181,9 +181,14 @@ export const contextRows: RowShape<ContextRow> = {
     const name = cellReader(header, "name");
     const op = cellReader(header, "op");
     const contexts = contextsReader(header, more.separator);
+    const group = cellReader(header, "parentName");
     const problemOf = rowChecker(header, more, "edit");
     const oneContextARow = header.at("contextId") >= 0;
-    return (cells, asText) => {
+    let groupOfOption = "";
+    return (cells, asText, isContinued) => {
+      const ownGroup = group(cells).trim() === NONE ? "" : group(cells).trim();
+      const isOtherGroup = isContinued && ownGroup !== "" && groupOfOption !== "" && ownGroup !== groupOfOption;
+      if (!isContinued || groupOfOption === "") groupOfOption = ownGroup;
       const problem = problemOf(cells);
       if (problem !== undefined) return { reason: problem };
       const wanted = contextActionIn(op(cells)) === undefined ? "add" : contextActionIn(op(cells));
@@ -200,8 +205,10 @@ export const contextRows: RowShape<ContextRow> = {
       const damaged =
         option.name === undefined ? undefined : damagedName(option.name, "name", asText?.has(header.at("name")));
       if (damaged !== undefined) return { reason: damaged };
+      const invalid = (row: { readonly reason: Reason }) => (wanted === "set" ? { ...row, key } : row);
+      if (isOtherGroup) return invalid(invalidRow("otherGroup", {}));
       const found = contexts(cells, asText);
-      if ("reason" in found) return wanted === "set" ? { ...found, key } : found;
+      if ("reason" in found) return invalid(found);
       if (found.isBlank) return invalidRow("noContextId", {});
       return { item: { ...option, [wanted]: found.contexts, ...(found.split && { split: found.split }) }, key };
     };

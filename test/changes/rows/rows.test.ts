@@ -153,6 +153,19 @@ describe("files of changes", () => {
     expect(problemOf((await readContextFile("_id,op,contexts\n,set,a\n"))[0])).toBe("noOption");
   });
 
+  test("a row without an option is not added to the option above if it names another group", async () => {
+    const given = await readContextFile(
+      "name,parentName,contextId,op\nOne,Kids,a,add\n,,b,add\n,Kids,c,add\n,Moms,d,add\nTwo,,e,set\n,Moms,f,set\n,Dads,g,set\n",
+    );
+    expect(given.map((row) => [row.line, problemOf(row)])).toEqual([
+      [2, undefined],
+      [5, "otherGroup"],
+      [6, "spoilt"],
+      [8, "otherGroup"],
+    ]);
+    expect(given[0]).toMatchObject({ item: { name: "One", add: ["a", "b", "c"] } });
+  });
+
   test("an Action that may be about Context IDs fails, unless a column Context Action says what to do with them", async () => {
     const given = await readContextFile("_id,Action,contexts\n1,Set,a\n1,remove,b\n1,추가,c\n1,Edit,d\n2,,e\n");
     expect(given.map(problemOf)).toEqual([...Array<string>(3).fill("actionElsewhere"), undefined, undefined]);
