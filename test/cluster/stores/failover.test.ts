@@ -53,8 +53,10 @@ test.each(["goes on", "dies with the primary", "is stopped after it"] as const)(
     // Another run, whose process dies, is taken up. So by then the processes have looked for runs to take up, and had the
     // right to take one.
     const third = await startReplica({ ...settings, TARGETING_MCP_WAIT_MS: "300" });
+    // Whether a lone targeting was created by a request without an answer cannot always be told, so this adds an option.
+    const another = await service.targeting("another");
     const releaseAgain = await hold(service.url, "write");
-    const left = await runOf(third.url, "create_targetings", { items: [{ name: "left" }] });
+    const left = await runOf(third.url, "bulk_add_options", { targetingId: another, items: [{ name: "left" }] });
     third.child.kill("SIGKILL");
     await releaseAgain();
     await expect.poll(async () => (await restOf(other.url, left.runId)).status, { timeout: 60_000 }).toBe("succeeded");
