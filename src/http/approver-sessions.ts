@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { ALL_PROJECTS, callsTools, type ProjectKeys } from "../settings/access-file.ts";
-import { isSame } from "../web/page.ts";
+import { isSame, RefusedRequest } from "../web/page.ts";
 import type { Viewer } from "../web/runs-page.ts";
 import { type PageScope, shownEnvironment } from "../web/seen.ts";
 import type { ShownEnvironment } from "../web/wire.ts";
@@ -41,7 +41,10 @@ export interface Viewers {
   /** Returns whether the access file cannot be read now. Nobody is let in then, but sessions do not end. */
   isUnreadable(): boolean;
   login(token: string): { readonly person: Person } | { readonly refused: 401 | 403; readonly message: string };
-  /** Returns what a person may see. Undefined if they may not approve (any more), or OAuth settings changed. */
+  /**
+   * Returns what a person may see. Undefined if they may not approve (any more), or OAuth settings changed. Throws a
+   * RefusedRequest if this server cannot use the keys of the person's project.
+   */
   viewerOf(person: Person): (Viewer & { readonly environment: ShownEnvironment }) | undefined;
 }
 
@@ -93,6 +96,9 @@ export function approverSessions(of: ApproversOf & { readonly all: Projects }): 
   };
 }
 
+const NO_ADDRESS =
+  "This server has no address of the API for which your project has a key. Ask the administrator of this server.";
+
 type ShownApprover = PageScope & Required<Pick<PageScope, "approves">>;
 
 function viewOfProject(of: ApproversOf & { readonly all: Projects }) {
@@ -100,7 +106,9 @@ function viewOfProject(of: ApproversOf & { readonly all: Projects }) {
   const { ofKeys, ofRun } = placesOf(of);
   return (name: string | undefined): ShownApprover => {
     const keys = keysOfProject(name, access().projects);
-    const its = shownOf(all.of(keys), name ?? settings.project.name);
+    const usable = undefinedIfUnusable(() => all.of(keys));
+    if (usable === undefined) throw new RefusedRequest(403, NO_ADDRESS);
+    const its = shownOf(usable, name ?? settings.project.name);
     return { ...its, approves: { of: (run) => (ofRun(run) === ofKeys(keys) ? its : undefined) } };
   };
 }

@@ -79,6 +79,14 @@ test("while the access file cannot be read, this is said of no token, login or s
   expect((await read(session)).status).toBe(404);
 });
 
+test("an approver of a project whose API has no address here is told so", async () => {
+  const { read, logIn } = await start({ env: { TARGETING_API_URL: "", EVENT_API_URL: "http://127.0.0.1:9" } });
+  const refused = await logIn();
+  expect(refused.status).toBe(403);
+  expect(await refused.text()).toContain("This server has no address of the API");
+  expect((await read("")).status).toBe(401);
+});
+
 test("a check that lies ahead because the clock was set back is due at once", async () => {
   const { issuer, read, logIn, renew, pass } = await start({ refreshes: true });
   const first = await sessionOf(await logIn());
