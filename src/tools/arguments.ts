@@ -151,7 +151,7 @@ export function referenceOf(given: TargetingReference, opened: OpenedFile | unde
   if (given.targetingId || given.targetingName) return given;
   if (opened !== undefined && isUndetected(opened.file)) {
     throw new ToolError(
-      "the targeting is named only in the file, and reading the file takes longer than a call may take; nothing was sent",
+      "the call names no targeting, and looking for one in the file takes longer than a call may take; nothing was sent",
       "Give targetingId or targetingName too. Then the call returns a run ID at once, and the run continues.",
     );
   }
