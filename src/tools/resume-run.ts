@@ -198,7 +198,7 @@ export async function approvalToResume(run: ChangeRun, context: ToolContext): Pr
   }
   // Until a run is planned, it is unknown whether it will change exactly what was approved.
   if (!state.planned) {
-    const sentence = `This starts ${tool} as it was approved; it was interrupted before it was planned.`;
+    const sentence = `This starts ${tool} as requested; it was interrupted before its plan was stored.`;
     const note = "It was interrupted before anything was sent. Resuming starts the run as requested.";
     return mayTakeAway ? { sentence, note, parts: leftParts(state) } : undefined;
   }

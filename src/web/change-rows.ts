@@ -190,9 +190,9 @@ interface EndedRows {
 
 /** Returns the changes of a run that are known to have been applied. Adds the names of its options to `groups`. */
 export async function rowsOfEndedRun(
-  { header: { runId }, state }: ChangeRun,
+  { header: { runId }, state }: { readonly header: Pick<ChangeRun["header"], "runId">; readonly state: RunState },
   groups: Map<string, string>,
-  { runs }: ToolServices,
+  { runs }: { readonly runs: Pick<ToolServices["runs"], "part"> },
 ): Promise<EndedRows> {
   const former = runs.part(runId, "former");
   const done = await effectsOfRun(state, former());
@@ -256,7 +256,7 @@ function ofOption(option: OptionEffect, { groups, previous, names, options }: Kn
   const { _id } = option;
   const groupOf = (id: string | null | undefined): string | null | undefined => {
     if (id === null || id === undefined) return id;
-    return cut(groups.get(id) ?? names.get(id) ?? nameOfDeleted(options, id) ?? "a group");
+    return cut(groups.get(id) ?? names.get(id) ?? nameOfDeleted(options, id) ?? `group ${id}`);
   };
   if (option.did === "created") {
     const { name, type, parent, contexts } = option.left;
@@ -294,7 +294,8 @@ function ofChanged(
     ...{ kind: "changed", _id, group: to },
     before: {
       name: cut(name === undefined ? present : (name.from ?? present)),
-      ...(parent !== undefined && { within: from }),
+      // The previous group is unknown if it could not be read when the run was planned.
+      ...(parent !== undefined && { within: from === undefined ? "an unknown place" : from }),
       ...ids(contexts?.removed ?? []),
       ...shownBefore,
     },
