@@ -1,4 +1,5 @@
-# The server over HTTP, from the archive that `npm run release` puts into release/: docs/deployment.md says what it needs.
+# The server over HTTP, from the archive that `npm run release` puts into release/.
+# docs/guides/run-on-several-machines.md says what it needs.
 FROM node:24-alpine
 COPY release/*.tgz /tmp/
 RUN npm install --global --no-audit --no-fund /tmp/*.tgz && rm -rf /tmp/*.tgz /root/.npm && mkdir -m 700 /state && chown 1000:1000 /state

@@ -137,7 +137,7 @@ export const OWN_ARGUMENTS: Readonly<Record<string, Readonly<Record<string, stri
     outcome:
       "Shows only the items of the run with this outcome. `alreadyDone`: nothing had to be changed. `notApplied`: the item was " +
       "not sent, or the service certainly did not apply it. `unknown`: it is not known whether the service applied it. `pending`: not sent yet.",
-    includeInput: "Shows the input of each item that failed, was not applied, or has an unknown result.",
+    includeInput: "Shows only the items that failed, were not applied, or have an unknown result, each with its input.",
     limit: "The maximum number of items or runs in one answer. Default: 20, or 50 items with includeInput.",
     saveTo: "A new file, in an allowed folder, for the sheet that was imported, with the result of each row.",
     waitMs: "How many milliseconds to wait for the end of the run, at most 25,000.",

@@ -34,7 +34,7 @@ const input = () =>
       .enum(["succeeded", "alreadyDone", "skipped", "failed", "notApplied", "unknown", "pending"])
       .optional()
       .describe("Only these items"),
-    includeInput: z.boolean().optional().describe("Also the input of items that were not done"),
+    includeInput: z.boolean().optional().describe("Only items that were not done, with input"),
     limit: z.int().min(1).max(1000).optional().describe("Items or runs per answer. Default: 20; 50 with includeInput"),
     cursor: z.string().optional(),
     ...saveArguments("File to create: the imported sheet with results"),
