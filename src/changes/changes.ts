@@ -175,8 +175,7 @@ export class Changes {
     { plan: making, stop }: Planning<FinishedPlan>,
     earlier?: ChangeHeader,
   ): Promise<ChangeRun> {
-    // Not handled here, because the run itself reports why planning failed.
-    making.catch(() => undefined);
+    reportedLater(making);
     const { call, input } = await plannedCall(unfinished, unfinished.targetings);
     const header = earlier ?? (await this.#keepPlanned(call, unfinished, input, { unplanned: true }));
     const plan = making.then(async ({ changes, text }) => {
@@ -184,7 +183,6 @@ export class Changes {
       const { planDesired } = await import("./plan/planners.ts");
       return planDesired(changes, "show");
     });
-    plan.catch(() => undefined);
     return this.prepare(header, { plan, stop }, async () => undefined, {
       meanwhile: unfinishedPlanState(header.call),
       isForKeeping: true,
@@ -220,6 +218,7 @@ export class Changes {
 
   /** Starts a stored run in the background. Undefined if already started. Throws ExecutionRefusedError or FileError. */
   async start(header: ChangeHeader, plan: Plan | Planning, lease?: Lease): Promise<ChangeRun | undefined> {
+    if ("plan" in plan) reportedLater(plan.plan);
     await this.runs.checkExecutable(header);
     if ("plan" in plan) {
       const { state, planning } = await this.#unplanned(header, plan);
@@ -245,6 +244,7 @@ export class Changes {
     { meanwhile, ask, isForKeeping = false }: Preparing = {},
   ): Promise<ChangeRun> {
     const { runId } = header;
+    reportedLater(planning.plan);
     const unplanned = meanwhile === undefined ? await this.#unplanned(header, planning) : undefined;
     const standing = unplanned?.state ?? meanwhile ?? new RunState();
     // The lease shows other processes that this process is alive and plans the run.
@@ -304,6 +304,7 @@ export class Changes {
       await reading;
       throw thrown;
     });
+    reportedLater(plan);
     return { state, planning: { ...planning, plan } };
   }
 
@@ -412,6 +413,14 @@ export class Changes {
     for (const [id, asked] of this.#asked) if (at - asked.at > CONFIRMATION_MS) this.#asked.delete(id);
     this.#asked.set(runId, { losses, at });
   }
+}
+
+/**
+ * Marks an error of planning as handled: the run reports it once it is stored. Until then, nothing waits for `planning`,
+ * and Node ends the process after an error that nothing handles.
+ */
+function reportedLater(planning: Promise<unknown>): void {
+  planning.catch(() => undefined);
 }
 
 /** Returns whether a run only stores a plan until it is applied. Storing a plan needs no approval. */

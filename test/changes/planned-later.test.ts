@@ -1,4 +1,5 @@
-import { expect, test } from "vitest";
+import { setImmediate } from "node:timers/promises";
+import { expect, onTestFinished, test } from "vitest";
 import { messageFor } from "../../src/answers/failures.ts";
 import { RejectedError } from "../../src/api/errors.ts";
 import { type ChangeRun, changeRunKind } from "../../src/changes/change-run.ts";
@@ -71,6 +72,38 @@ test("a run whose store fails while it is planned is no longer held by this proc
   expect(changes.runs.isDriving).toBe(false);
   expect(await store.isDriven(header.runId)).toBe(false);
 });
+
+/** A planning that fails when it is stopped. Nothing handles its error yet. */
+function failingPlanning() {
+  let stop = (): void => {};
+  const plan = new Promise<Plan>((_, reject) => {
+    stop = () => reject(new Error("stopped"));
+  });
+  return { plan, stop: () => stop() };
+}
+
+test.each(["prepare", "start"] as const)(
+  "planning that fails before its run is stored ends no process: %s",
+  async (how) => {
+    const { header, changes, store } = await planned(1);
+    const unhandled: unknown[] = [];
+    const note = (thrown: unknown): void => void unhandled.push(thrown);
+    process.on("unhandledRejection", note);
+    onTestFinished(() => void process.off("unhandledRejection", note));
+    const planning = failingPlanning();
+    const away = async (): Promise<never> => {
+      planning.stop();
+      await setImmediate();
+      throw new StoreUnavailableError("the store is away", "Try again.");
+    };
+    Object.assign(store, { lease: away });
+    const started =
+      how === "start" ? changes.start(header, planning) : changes.prepare(header, planning, async () => undefined);
+    await expect(started).rejects.toThrow("the store is away");
+    await setImmediate();
+    expect(unhandled).toEqual([]);
+  },
+);
 
 test("a plan that ends with an unexpected error says so, and that the call has to be made again", async () => {
   const { prepareFailing, changes, header } = await planned(1);

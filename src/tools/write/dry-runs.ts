@@ -111,7 +111,10 @@ function checkWhenPlanned(
       "Make the call with dryRun again.",
     );
   };
-  return { plan: checked(), stop };
+  const plan = checked();
+  // The run that is planned reports an error. Until this run is stored, nothing else handles it.
+  plan.catch(() => undefined);
+  return { plan, stop };
 }
 
 /** Goes on with planning a dry run in the background. Returns the run that will store the plan. */

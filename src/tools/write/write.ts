@@ -171,12 +171,16 @@ async function goOn(given: Given, planning: Planning, context: ToolContext): Pro
     return { outcome: await declined(given, new Plan(), context) };
   }
   if (chooseChannel(changeOf(call).mayTakeAway, context) === "start") {
-    const made = await changes.once({ ...context, call, bytes }, async (keep) => ({
-      run: await changes.start(await keep(), { ...planning, plan: planning.plan.then(approvalNotNeeded) }),
-      isOurs: true,
-    }));
-    if (!("isOurs" in made)) planning.stop();
-    return { run: made.run };
+    let isOurs = false;
+    try {
+      return await changes.once({ ...context, call, bytes }, async (keep) => {
+        const run = await changes.start(await keep(), { ...planning, plan: planning.plan.then(approvalNotNeeded) });
+        isOurs = true;
+        return { run };
+      });
+    } finally {
+      if (!isOurs) planning.stop();
+    }
   }
   const isPage = context.page?.isOffered() ?? false;
   // Strict mode has no tokens. So without the web page, a person can be asked after the answer only in a task.
