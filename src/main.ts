@@ -226,6 +226,6 @@ try {
   process.stdout.write("", () => process.exit());
 } catch (thrown) {
   if (!(thrown instanceof SettingsError)) throw thrown;
-  process.stderr.write(`targeting-mcp: ${thrown.message}\n`);
   process.exitCode = commandOf(process.argv[2])?.wrongUsage ?? WRONG_USAGE;
+  process.stderr.write(`targeting-mcp: ${thrown.message}\n`, () => process.exit());
 }

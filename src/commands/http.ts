@@ -64,12 +64,15 @@ export async function runHttp(line: CommandLine): Promise<number> {
     return isReady === false ? 1 : 0;
   }
   const { services, start } = all.of(undefined);
-  const { face, calls, listensAt, asks } = await serverOf(started, host, port);
-  await Promise.race([start(), asked]);
-  await Promise.race([claimOrphanedRuns(started), asked]);
-  const url = (await listen(face.server, host, port)) + MCP_PATH;
-  listensAt(url);
-  log.info("serving", { url, environment: services.environment, version: VERSION, asksWho: asks });
+  const { face, calls, asks } = await endedOnError(started, async () => {
+    const { listensAt, ...parts } = await serverOf(started, host, port);
+    await Promise.race([start(), asked]);
+    await Promise.race([claimOrphanedRuns(started), asked]);
+    const url = (await listen(parts.face.server, host, port)) + MCP_PATH;
+    listensAt(url);
+    log.info("serving", { url, environment: services.environment, version: VERSION, asksWho: parts.asks });
+    return parts;
+  });
   const { logStartWarnings } = await import("./doctor-machine.ts");
   logStartWarnings(log, settings, input, problem);
   const lacking = projectsWithoutApprover(settings, access, { asksWho: asks, environment: input.environment });
@@ -212,6 +215,19 @@ async function stop(
   clearInterval(idle);
 }
 
+/** Returns what `work` returns. If it fails, first ends the runs that this process executes, and leaves the store. */
+async function endedOnError<T>({ stopping, all, backend, close }: Started, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (thrown) {
+    stopping.abort();
+    giveUpAfter(backend, LAST_CALLS_MS);
+    await all.interrupt();
+    await close();
+    throw thrown;
+  }
+}
+
 export async function runWorker(line: CommandLine): Promise<number> {
   process.stderr.on("error", () => undefined);
   const asked = stopSignal();
@@ -229,15 +245,18 @@ export async function runWorker(line: CommandLine): Promise<number> {
   let probed: Server | undefined;
   if (isReady) {
     if (problem !== undefined) log.warn(NO_TRACES, { error: problem });
-    await Promise.race([claimOrphanedRuns(started), asked]);
     const answers = probes({
       stopping: stopping.signal,
       ready: backend.ready,
       metrics: figures && servedFigures(figures, started),
     });
-    probed = createServer(getRequestListener(answers.fetch, { overrideGlobalObjects: false }));
-    const url = port === undefined ? undefined : await listen(probed, host, port);
-    log.info("driving", { worker: `${hostname()}:${process.pid}`, ...(url !== undefined && { url }) });
+    const server = createServer(getRequestListener(answers.fetch, { overrideGlobalObjects: false }));
+    await endedOnError(started, async () => {
+      await Promise.race([claimOrphanedRuns(started), asked]);
+      const url = port === undefined ? undefined : await listen(server, host, port);
+      log.info("driving", { worker: `${hostname()}:${process.pid}`, ...(url !== undefined && { url }) });
+    });
+    probed = server;
     await asked;
     log.info("stopping", {});
   }
