@@ -55,23 +55,27 @@ test("without its store a process lives and is not ready, and is ready again by 
   await vi.waitFor(async () => expect(await statuses()).toEqual([200, 200, 200, 200]), { timeout: 20_000 });
 }, 90_000);
 
-test.each(["http", "worker"])("a process that cannot listen ends, and continues no runs: %s", async (command) => {
-  const service = await startService();
-  cluster.closing.push(service.close);
-  const settings = {
-    TARGETING_API_URL: service.url,
-    TARGETING_API_KEY: "sandbox-key",
-    TARGETING_MCP_MODE: "live",
-    TARGETING_MCP_STORE: await cluster.postgres.database(),
-    TARGETING_MCP_METRICS: "on",
-  };
-  const replica = await startReplica({ ...settings, TARGETING_MCP_DRIVE: "off" });
-  const late = startMember([command, "--port", new URL(replica.url).port], settings);
-  expect(await late.exited).toBeGreaterThan(0);
-  expect(late.stderr()).toContain("EADDRINUSE");
-  const alive = "select from targeting_mcp.worker where projects <> '{}' and seen_at > now() - interval '1 minute'";
-  expect((await statement(settings.TARGETING_MCP_STORE, alive)).rows).toEqual([]);
-}, 60_000);
+test.each(["http", "worker"])(
+  "a process that cannot listen ends, and continues no runs: %s",
+  async (command) => {
+    const service = await startService();
+    cluster.closing.push(service.close);
+    const settings = {
+      TARGETING_API_URL: service.url,
+      TARGETING_API_KEY: "sandbox-key",
+      TARGETING_MCP_MODE: "live",
+      TARGETING_MCP_STORE: await cluster.postgres.database(),
+      TARGETING_MCP_METRICS: "on",
+    };
+    const replica = await startReplica({ ...settings, TARGETING_MCP_DRIVE: "off" });
+    const late = startMember([command, "--port", new URL(replica.url).port], settings);
+    expect(await late.exited).toBeGreaterThan(0);
+    expect(late.stderr()).toContain("EADDRINUSE");
+    const alive = "select from targeting_mcp.worker where projects <> '{}' and seen_at > now() - interval '1 minute'";
+    expect((await statement(settings.TARGETING_MCP_STORE, alive)).rows).toEqual([]);
+  },
+  60_000,
+);
 
 /** Longer than a failed statement is repeated. */
 const AWAY_MS = 7000;
