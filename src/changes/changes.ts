@@ -247,6 +247,7 @@ export class Changes {
     reportedLater(planning.plan);
     const unplanned = meanwhile === undefined ? await this.#unplanned(header, planning) : undefined;
     const standing = unplanned?.state ?? meanwhile ?? new RunState();
+    this.#context.store.mention?.(runId);
     // The lease shows other processes that this process is alive and plans the run.
     const lease = await this.#context.store.lease(runId).catch((thrown: unknown) => {
       planning.stop();

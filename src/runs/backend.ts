@@ -142,9 +142,12 @@ export function withShares(backend: Backend, { bytes: mostBytes, dryRuns: mostDr
   const removeDryRun = async (runId: string): Promise<void> => {
     const lease = await runs.lease(runId);
     if (lease === undefined) return;
-    const record = await runs.record(runId);
-    if (record?.status === "planned") await runs.discard(runId);
-    await lease.release();
+    try {
+      const record = await runs.record(runId);
+      if (record?.status === "planned") await runs.discard(runId);
+    } finally {
+      await lease.release();
+    }
   };
   const checkRoom = async (caller: string, more = 0): Promise<void> => {
     const bytes = await runs.sizes.of(await unfinishedOf(caller));

@@ -107,6 +107,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     { meanwhile, lease }: { readonly meanwhile?: State | undefined; readonly lease?: Lease | undefined } = {},
   ): Promise<Run<Call, State> | undefined> {
     const { runId } = header;
+    this.#context.store.mention?.(runId);
     await this.checkExecutable(header);
     const held = lease ?? (await this.#kept.leaseToStart(runId));
     if (held === undefined) return undefined;
@@ -450,7 +451,11 @@ export function onceDone<T>(work: () => Promise<T>): () => Promise<T> {
 }
 
 /** Takes the lease of a run and withdraws earlier requests to stop the run. Undefined if a process executes the run. */
-async function leaseToResume(store: Pick<RunStore, "stops" | "lease">, runId: string): Promise<Lease | undefined> {
+async function leaseToResume(
+  store: Pick<RunStore, "stops" | "lease" | "mention">,
+  runId: string,
+): Promise<Lease | undefined> {
+  store.mention?.(runId);
   const asked = await store.stops.asked(runId);
   const lease = await store.lease(runId);
   if (lease !== undefined) await releaseOnError(lease, () => store.stops.forget(runId, asked));

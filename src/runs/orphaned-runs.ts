@@ -51,7 +51,8 @@ export async function claimOrphans(of: ClaimOptions): Promise<void> {
     const note = (problem: unknown): void => onProblem(problem, runId);
     try {
       const taken = await runs?.claim(runId);
-      if (refused.delete(runId)) await left.refuses([...refused.keys()]);
+      // The run continues, although other processes do not know it yet: the next announcement tells them.
+      if (refused.delete(runId)) await left.refuses([...refused.keys()]).catch(note);
       return taken;
     } catch (problem) {
       if (problem instanceof StoreUnavailableError) return undefined;

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { type Clock, systemClock } from "../../src/platform/clock.ts";
 import type { Backend } from "../../src/runs/backend.ts";
 import { ShareFullError, withShares } from "../../src/runs/backend.ts";
-import { inLines, moveRun, type RunHeader, type RunSummary } from "../../src/runs/store.ts";
+import { inLines, moveRun, type RunHeader, type RunSummary, StoreUnavailableError } from "../../src/runs/store.ts";
 import { ulidSource } from "../../src/spec/names-and-contexts.ts";
 import { reopenRun, restRun, startRun, summaryOf, wasStarted } from "../support/records.ts";
 import { transitionContract } from "./transitions.ts";
@@ -212,6 +212,20 @@ export function backendContract(name: string, make: (clock?: Clock) => Promise<r
       const lease = await runs.lease(applied.runId);
       await runs.create(headerOf({ dryRun: true }));
       expect(await runs.list({ caller: "me" })).toContain(applied.runId);
+      await lease?.release();
+    });
+
+    test("of a dry run that could not be removed leaves it to others, who can remove or apply it", async () => {
+      const [backend] = await make();
+      const away = () => Promise.reject(new StoreUnavailableError("the store is away", "Try again."));
+      const { runs } = withShares(backend, { bytes: 4000, dryRuns: 1 });
+      const first = headerOf({ dryRun: true });
+      await runs.create(first);
+      await moveRun(runs, first.runId, () => ({ status: "planned" }));
+      const broken = withShares({ ...backend, runs: { ...backend.runs, record: away } }, { bytes: 4000, dryRuns: 1 });
+      await expect(broken.runs.create(headerOf({ dryRun: true }))).rejects.toThrow("the store is away");
+      const lease = await runs.lease(first.runId);
+      expect(lease).toBeDefined();
       await lease?.release();
     });
 

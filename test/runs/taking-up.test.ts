@@ -1,9 +1,10 @@
 import { expect, test } from "vitest";
+import { ExecutionRefusedError } from "../../src/runs/kind.ts";
 import { claimOrphans } from "../../src/runs/orphaned-runs.ts";
 import { orphanedRuns } from "../../src/runs/postgres/backend.ts";
 import type { Database } from "../../src/runs/postgres/database.ts";
 import type { Member } from "../../src/runs/postgres/member.ts";
-import type { OrphanedRuns } from "../../src/runs/store.ts";
+import { type OrphanedRuns, StoreUnavailableError } from "../../src/runs/store.ts";
 import { virtualClock } from "../events/virtual-clock.ts";
 
 /** How many runs a worker leaves that writes to as many projects at a time as is allowed by default. */
@@ -135,4 +136,37 @@ test("a process that is told of runs again and again looks for a third of the ti
   await claimOrphans({ left, projects, clock, stopping: stopping.signal, onProblem: () => {}, onRefused: () => {} });
   await expect.poll(() => looks).toBe(10);
   expect(clock.now() - began).toBeGreaterThanOrEqual(9 * 180);
+});
+
+test("a run that is taken up after all is not left to calls, although others cannot be told of it", async () => {
+  const clock = virtualClock();
+  const stopping = new AbortController();
+  const run = { runId: "run", project: "one" };
+  const left: OrphanedRuns = {
+    ...orphanedRuns({ member: ALONE, database: EMPTY }, { drives: true, parallelProjects: 1 }),
+    found: async (_projects, _most, except = []) => (except.includes(run.runId) ? [] : [run]),
+    refuses: async (runIds) => {
+      if (runIds.length === 0) throw new StoreUnavailableError("the store is away", "Try again.");
+    },
+  };
+  const problems: unknown[] = [];
+  let tries = 0;
+  let isLeft = false;
+  const claim = async () => {
+    tries += 1;
+    if (tries === 1) throw new ExecutionRefusedError({ code: "READ_ONLY", message: "not yet", remedy: "Wait." });
+    stopping.abort();
+    return { rest: Promise.resolve() };
+  };
+  const leaveToCalls = async (): Promise<void> => {
+    isLeft = true;
+  };
+  await claimOrphans({
+    ...{ left, clock, stopping: stopping.signal, onRefused: () => {} },
+    projects: new Map([[run.project, () => ({ claim, leaveToCalls })]]),
+    onProblem: (problem) => void problems.push(problem),
+  });
+  await expect.poll(() => problems.length).toBe(1);
+  expect(tries).toBe(2);
+  expect(isLeft).toBe(false);
 });

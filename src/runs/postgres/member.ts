@@ -101,10 +101,13 @@ export function memberOf(database: Database, clock: Clock) {
       await this.number();
       await retryWhileAway(clock, () => true, showLife);
     },
-    /** Announces runs that this process may not execute. Otherwise, they would count as executed by this process. */
+    /**
+     * Announces runs that this process may not execute. Otherwise, they would count as executed by this process. Throws a
+     * StoreUnavailableError.
+     */
     async refuses(runIds: readonly string[]): Promise<void> {
       shown.refused = runIds;
-      await showLife();
+      await retryWhileAway(clock, () => true, showLife);
     },
     async notifyOfOrphans(): Promise<void> {
       await database.rows(`select pg_notify('${LEFT}', '')`);

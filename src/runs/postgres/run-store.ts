@@ -102,13 +102,11 @@ export function storedRuns(
     },
     list: (query) => idsOf(database, ...queryOf(query)),
     withCallLock: (fingerprint, work) => turns.hold(`turn:${callGroupOf(fingerprint)}`, work, callEnds(of.clock)),
-    lease: (runId) => {
-      mention(runId);
-      return takeLease(of, driverOf(runId), (released) => {
+    lease: (runId) =>
+      takeLease(of, driverOf(runId), (released) => {
         const before = unstarted.get(runId);
         if (before !== undefined) unstarted.set(runId, Promise.all([before, released]));
-      });
-    },
+      }),
     async isDriven(runId) {
       const values = [runId, driverOf(runId), SEEN_WITHIN, refusedRun(runId)];
       const [row] = await database.rows<{ driven: boolean }>(IS_DRIVEN, values);

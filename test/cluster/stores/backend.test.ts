@@ -213,7 +213,11 @@ test("a lease that is given only after its call was answered is released", async
   // The database holds the next lease until this transaction ends.
   await client.query("begin; lock table targeting_mcp.lease in exclusive mode");
   const until = systemClock.monotonic() + 200;
-  await expect(duringCall(until, () => runs.lease(runId))).rejects.toThrow("may have started");
+  const starting = duringCall(until, () => {
+    runs.mention?.(runId);
+    return runs.lease(runId);
+  });
+  await expect(starting).rejects.toThrow(`run ${runId} may have started`);
   await client.query("commit");
   const released = async (): Promise<unknown> =>
     (await client.query("select epoch, released from targeting_mcp.lease where name = $1", [`run:${runId}`])).rows;
