@@ -229,7 +229,8 @@ async function bringToRest<Call extends ToolCall, Entry, State extends RunView<E
     } catch (thrown) {
       if (isLost(held)) break;
       // The record stays as it is. The first process that reaches the store again continues the run.
-      if (thrown instanceof StoreUnavailableError && held.journal !== undefined) held.isLeft = true;
+      const isBegun = held.journal !== undefined || held.record?.status === "running";
+      if (thrown instanceof StoreUnavailableError && isBegun) held.isLeft = true;
       // A journal that has lost entries throws the same error again when it is closed.
       if (held.isLeft || thrown === reported) continue;
       const error = messageOf(thrown);

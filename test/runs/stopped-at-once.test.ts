@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { systemClock } from "../../src/platform/clock.ts";
 import { KindRuns } from "../../src/runs/kind-runs.ts";
 import { Runs } from "../../src/runs/registry.ts";
-import type { OrphanedRuns, RunStore } from "../../src/runs/store.ts";
+import { type OrphanedRuns, type RunStore, StoreUnavailableError } from "../../src/runs/store.ts";
 import { LeaseLostError } from "../../src/runs/turn.ts";
 import { ulidSource } from "../../src/spec/names-and-contexts.ts";
 import { counting } from "../support/counting-runs.ts";
@@ -119,6 +119,21 @@ test("a run that was cancelled before its process was killed is not continued", 
   await here.cancel(runId);
   await free();
   expect(await continued(memory, runId)).toEqual({ status: "cancelled", done: 1 });
+});
+
+/** Throws the error of a store that cannot be reached. */
+function away(): never {
+  throw new StoreUnavailableError("away", "wait");
+}
+
+test("a run that loses the store before its journal is open is left to the process that reaches the store", async () => {
+  const memory = sharedStore();
+  const store: RunStore = { ...memory, journal: async () => away() };
+  const here = new KindRuns(counting("count").kind, { ...world, store });
+  const { runId } = await here.keep(CALL, "me").then((header) => here.start(header, undefined).then(() => header));
+  await expect.poll(() => here.driven(runId)).toBeUndefined();
+  expect((await memory.record(runId))?.status).toBe("running");
+  expect(await continued(memory, runId)).toEqual({ status: "succeeded", done: 3 });
 });
 
 test("a run that starts while the process stops is interrupted, and the process waits for it", async () => {
