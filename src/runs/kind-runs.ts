@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import { beyondCall } from "../platform/clock.ts";
 import { undefinedIf } from "../platform/files.ts";
 import { type ByteSource, unchanged } from "../platform/held-folder.ts";
 import { type ExecutedRun, type ExecutionParts, executeRun } from "./driving.ts";
@@ -39,6 +40,8 @@ export type Requested = Pick<RunHeader, "client" | "fileName" | "person">;
  * This delays no request, because none may be sent so soon after a takeover.
  */
 const READ_LATER_MS = 250;
+/** The pause before a request to stop a run, which could not be stored, is stored again, in milliseconds. */
+const ASK_AGAIN_MS = 250;
 
 export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>, Given, Again = Given> {
   readonly kind: RunKind<Call, Entry, State, Given, Again>;
@@ -307,17 +310,33 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.#kept.stored(runId);
   }
 
-  /** Cancels a run in any process. After that, only requests already announced in the journal are sent. */
-  async cancel(runId: string): Promise<Run<Call, State> | undefined> {
+  /**
+   * Cancels a run in any process. After that, only requests already announced in the journal are sent. Calls `onUnstored`
+   * if only this process, which executes the run, knows of it yet.
+   */
+  async cancel(runId: string, onUnstored = () => {}): Promise<Run<Call, State> | undefined> {
     const driven = this.#driven.get(runId);
     if (driven?.stop("cancelled")) {
-      const { left, stops } = this.#context.store;
       // Also stored, for a process that takes over the run. If the store is unavailable, this process still stops it.
-      if (left !== undefined) await undefinedIf((thrown) => thrown instanceof StoreUnavailableError, stops.ask(runId));
+      if (this.#context.store.left !== undefined && !(await this.#isStopStored(driven))) onUnstored();
       return driven;
     }
     await this.#kept.cancel(runId);
     return this.find(runId);
+  }
+
+  /** Stores a request to stop a run of this process. If the store is unavailable, returns false and stores it later. */
+  async #isStopStored(driven: Run<Call, State>): Promise<boolean> {
+    const { clock, store } = this.#context;
+    const asked = store.stops.ask(driven.header.runId).then(() => true);
+    if ((await undefinedIf((thrown) => thrown instanceof StoreUnavailableError, asked)) === true) return true;
+    const again = async (): Promise<void> => {
+      await clock.sleep(ASK_AGAIN_MS);
+      if (driven.status() === "running") await this.#isStopStored(driven);
+    };
+    // A store that refuses the request gets no further one. The run still stops here.
+    void beyondCall(() => again().catch(() => undefined));
+    return false;
   }
 
   /** Ends a run that is not started. Undefined if it is started, not stored, or of a kind that is not planned first. */

@@ -28,7 +28,7 @@ interface AnyKindRuns {
   find(runId: string): Promise<Run | undefined>;
   resume(runId: string): Promise<Run | undefined>;
   claim(stored: StoredRun): Promise<Run | undefined>;
-  cancel(runId: string): Promise<Run | undefined>;
+  cancel(runId: string, onUnstored?: () => void): Promise<Run | undefined>;
   withdraw(runId: string, ending?: Ending): Promise<Run | undefined>;
   settle(runId: string): Promise<void>;
   stopAll(): Promise<void>;
@@ -151,9 +151,12 @@ export class Runs {
     await lease.release();
   }
 
-  /** Cancels a run in any process. After that, only requests already announced in the journal are sent. */
-  async cancel(runId: string): Promise<Run | undefined> {
-    return (await this.#kindOf(runId))?.cancel(runId);
+  /**
+   * Cancels a run in any process. After that, only requests already announced in the journal are sent. Calls `onUnstored`
+   * if only this process, which executes the run, knows of it yet.
+   */
+  async cancel(runId: string, onUnstored?: () => void): Promise<Run | undefined> {
+    return (await this.#kindOf(runId))?.cancel(runId, onUnstored);
   }
 
   /** Stores the status and summary of a run, if the process that executed it ended before it could do so. */

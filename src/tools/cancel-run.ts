@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { many } from "../answers/message-words.ts";
-import { STOP_REQUESTED } from "../answers/run-headline.ts";
+import { STOP_NOT_STORED, STOP_REQUESTED } from "../answers/run-headline.ts";
 import { type EventRun, isEventRun } from "../events/run/event-runs.ts";
 import { countsOf } from "../runs/report.ts";
 import { sendingOf } from "./apis.ts";
@@ -34,11 +34,12 @@ export const cancelRun = {
     const isGoing = run.status() === "running" || run.status() === "interrupted";
     const notes =
       isGoing || run.status() === "cancelled" ? [] : ["this run had ended before, so nothing was cancelled"];
+    let stopping = STOP_REQUESTED;
     if (isGoing) {
-      run = (await runs.cancel(runId)) ?? run;
+      run = (await runs.cancel(runId, () => (stopping = STOP_NOT_STORED))) ?? run;
       await waitForEnd(run, REST_MS, context);
     }
-    return reportedRun(run, context, [], { notes: run.status() === "running" ? [...notes, STOP_REQUESTED] : notes });
+    return reportedRun(run, context, [], { notes: run.status() === "running" ? [...notes, stopping] : notes });
   },
 } as const satisfies ToolDefinition<ReturnType<typeof input>>;
 

@@ -146,6 +146,23 @@ describe("the store", () => {
     expect([...(await cluster.service.options(targetingId))].sort()).toEqual([...names].sort());
   });
 
+  test("is away while a run is cancelled: no process continues the run when the store is back", async () => {
+    const patient = { ...cluster.settings, TARGETING_MCP_WAIT_MS: "1000" };
+    const [one] = [await startReplica(patient), await startReplica(patient)];
+    const { targetingId, told, names } = await slowRun(one);
+    await cluster.postgres.kill();
+    try {
+      const answer = await call(one.url, "cancel_run", { runId: told.runId });
+      expect(JSON.stringify(answer.content)).toContain("could not store this because its store is unavailable");
+      // Longer than a lease lasts, so that any process may continue the run.
+      await new Promise((resolve) => setTimeout(resolve, 7000));
+    } finally {
+      await cluster.postgres.start();
+    }
+    expect((await restOf(one.url, told.runId)).status).toBe("cancelled");
+    expect((await cluster.service.options(targetingId)).length).toBeLessThan(names.length);
+  });
+
   test("without tables is brought up to date once, by many at a time", async () => {
     const many = [1, 2, 3].map(() => startMember(["migrate"], cluster.settings));
     expect(await Promise.all(many.map(({ exited }) => exited))).toEqual([0, 0, 0]);

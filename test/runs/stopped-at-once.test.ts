@@ -126,6 +126,42 @@ function away(): never {
   throw new StoreUnavailableError("away", "wait");
 }
 
+test.each(["another process continues it", "this process stops executing it"] as const)(
+  "a cancel that cannot be stored at first is stored when the store is back, although %s",
+  async (fate) => {
+    const memory = sharedStore();
+    const losing = new AbortController();
+    let isAway = false;
+    let free = async (): Promise<void> => {};
+    const whileThere = async <T>(work: () => Promise<T>): Promise<T> => (isAway ? away() : work());
+    const store: RunStore = {
+      ...memory,
+      record: (runId) => whileThere(() => memory.record(runId)),
+      update: (...given) => whileThere(() => memory.update(...given)),
+      read: (runId) => whileThere(() => memory.read(runId)),
+      stops: { ...memory.stops, ask: (runId) => whileThere(() => memory.stops.ask(runId)) },
+      lease: async (runId) => {
+        const lease = await memory.lease(runId);
+        free = async () => lease?.release();
+        const check = () => whileThere(async () => losing.signal.throwIfAborted());
+        return lease && { ...lease, lost: losing.signal, check, stillHeld: async () => !losing.signal.aborted };
+      },
+    };
+    const { here, runId, go, run } = await halfway(store);
+    isAway = true;
+    const notStored: string[] = [];
+    expect(await here.cancel(runId, () => notStored.push(runId))).toBe(run);
+    expect(notStored).toEqual([runId]);
+    if (fate === "another process continues it") losing.abort(new LeaseLostError("taken over"));
+    go();
+    await expect.poll(() => here.driven(runId)).toBeUndefined();
+    await free();
+    isAway = false;
+    await expect.poll(() => memory.stops.asked(runId)).not.toEqual([]);
+    expect(await continued(memory, runId)).toEqual({ status: "cancelled", done: 1 });
+  },
+);
+
 test("a run that loses the store before its journal is open is left to the process that reaches the store", async () => {
   const memory = sharedStore();
   const store: RunStore = { ...memory, journal: async () => away() };
