@@ -58,8 +58,9 @@ export function openDatabase({ url, listenUrl, connections }: DatabaseOptions, c
       });
       return until === undefined ? inCallTime(made, clock) : rejectOnAbort(made, until);
     },
-    async direct(): Promise<pg.Client> {
-      const client = new pg.Client({ ...common, connectionString: listenUrl ?? url });
+    /** Opens a connection whose statements fail if they are not answered within `answerMs`. End it with `hangUp`. */
+    async direct(answerMs = ANSWER_MS): Promise<pg.Client> {
+      const client = new pg.Client({ ...common, connectionString: listenUrl ?? url, query_timeout: answerMs });
       client.on("error", () => undefined);
       await client.connect();
       return client;
@@ -70,6 +71,11 @@ export function openDatabase({ url, listenUrl, connections }: DatabaseOptions, c
       await pool.end();
     },
   };
+}
+
+/** Ends a connection, without waiting: over a network that drops everything, the end may not come for minutes. */
+export function hangUp(client: Pick<pg.Client, "end">): void {
+  void client.end().catch(() => undefined);
 }
 
 async function commitsDurably(client: pg.ClientBase): Promise<void> {

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { beyondCall, type Clock } from "../../platform/clock.ts";
 import { HeldLease, type Lease } from "../turn.ts";
-import { AGAIN_MS, type Database, inCallTime, ONCE, retryWhileAway } from "./database.ts";
+import { AGAIN_MS, type Database, hangUp, inCallTime, ONCE, retryWhileAway } from "./database.ts";
 
 /** The first key of the locks of processes. Other SQL contains it as well, such as `is_gone` in the migrations. */
 const LOCKS = 1953325936;
@@ -169,7 +169,7 @@ function announcedProjects({ projects, refused }: Shown): readonly string[] {
 }
 
 async function inTime<T>(client: Session, work: () => Promise<T>): Promise<T> {
-  const timer = setTimeout(() => void client.end().catch(() => undefined), ANSWER_MS);
+  const timer = setTimeout(() => hangUp(client), ANSWER_MS);
   try {
     return await work();
   } finally {
@@ -182,7 +182,7 @@ async function openSession(database: Database, shown: Shown): Promise<Session> {
   try {
     await inTime(client, () => showMember(database, client, shown));
   } catch (thrown) {
-    await client.end().catch(() => undefined);
+    hangUp(client);
     throw thrown;
   }
   client.on("notification", ({ channel, payload = "" }) => {
@@ -244,7 +244,7 @@ async function isKeptOut(database: Database, number: number): Promise<boolean> {
     const tried = await inTime(other, () => other.query<{ free: boolean }>(query, [LOCKS, number]));
     return tried.rows[0]?.free !== true;
   } finally {
-    await other.end();
+    hangUp(other);
   }
 }
 

@@ -1,5 +1,5 @@
 import { RunStoreError } from "../store.ts";
-import type { Database } from "./database.ts";
+import { type Database, hangUp } from "./database.ts";
 
 /** The schema of all tables. Every statement names it, so the search path of the database role does not matter. */
 const SCHEMA = "targeting_mcp";
@@ -253,6 +253,8 @@ end $$;
 export const MIGRATIONS: readonly string[] = [FIRST];
 
 const MIGRATING = "1953325936, 0";
+/** How long a process waits for another one that migrates, and for each migration, in milliseconds. */
+const MIGRATING_MS = 60_000;
 
 const THERE = `select to_regnamespace('${SCHEMA}') is not null as schema, to_regclass('${SCHEMA}.migration') is not null as tables`;
 
@@ -265,7 +267,7 @@ export interface Tables {
 
 /** Runs the missing migrations in one transaction, which works behind a pooler, too. `found`: the version before. */
 export async function migrate(database: Pick<Database, "direct">): Promise<Tables> {
-  const client = await database.direct();
+  const client = await database.direct(MIGRATING_MS);
   try {
     await client.query("begin");
     await client.query(`select pg_advisory_xact_lock(${MIGRATING})`);
@@ -286,7 +288,7 @@ export async function migrate(database: Pick<Database, "direct">): Promise<Table
     await client.query("commit");
     return { found, wanted: MIGRATIONS.length };
   } finally {
-    await client.end();
+    hangUp(client);
   }
 }
 

@@ -1,6 +1,13 @@
 import { systemClock } from "../../platform/clock.ts";
 import { RunStoreError } from "../store.ts";
-import { type Database, type DatabaseOptions, openDatabase, RIGHTS_REMEDY, retryWhileAway } from "./database.ts";
+import {
+  type Database,
+  type DatabaseOptions,
+  hangUp,
+  openDatabase,
+  RIGHTS_REMEDY,
+  retryWhileAway,
+} from "./database.ts";
 import { checkTables, migrate, type Tables, tablesOf } from "./migrations.ts";
 import { checkSealKey } from "./side-stores.ts";
 
@@ -134,7 +141,7 @@ async function probeServer(database: Pick<Database, "direct">): Promise<ProbedSe
     const remedy = "Set TARGETING_MCP_STORE to the primary server of PostgreSQL 14 or newer.";
     return { server, weaknesses, unfit: new RunStoreError(words, remedy) };
   } finally {
-    await client.end();
+    hangUp(client);
   }
 }
 
@@ -168,7 +175,7 @@ async function locksExclude(database: Pick<Database, "direct">): Promise<boolean
     const query = "select pg_try_advisory_lock(1953325937, $1) as free";
     return (await other.query<{ free: boolean }>(query, [number])).rows[0]?.free === false;
   } finally {
-    await Promise.all([one.end(), other.end()]);
+    for (const client of [one, other]) hangUp(client);
   }
 }
 
