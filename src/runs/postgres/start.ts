@@ -1,5 +1,5 @@
 import { systemClock } from "../../platform/clock.ts";
-import { RunStoreError } from "../store.ts";
+import { RunStoreError, StoreUnavailableError } from "../store.ts";
 import {
   type Database,
   type DatabaseOptions,
@@ -139,7 +139,9 @@ async function probeServer(database: Pick<Database, "direct">): Promise<ProbedSe
     if (unfit === "") return { server, weaknesses };
     const words = `the database of TARGETING_MCP_STORE cannot be used: ${unfit}`;
     const remedy = "Set TARGETING_MCP_STORE to the primary server of PostgreSQL 14 or newer.";
-    return { server, weaknesses, unfit: new RunStoreError(words, remedy) };
+    // In a failover, a standby soon becomes the primary.
+    const Problem = probed.number < OLDEST ? RunStoreError : StoreUnavailableError;
+    return { server, weaknesses, unfit: new Problem(words, remedy) };
   } finally {
     hangUp(client);
   }

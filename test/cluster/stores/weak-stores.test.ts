@@ -1,6 +1,7 @@
 import { mkdirSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
 import * as z from "zod";
@@ -282,7 +283,7 @@ test("a statement that the server gives up, or has no room for, is made again", 
   await database.close();
 });
 
-test("a standby is refused", async () => {
+test("a standby is refused, and a start waits until it becomes the primary", async () => {
   const pair = await testPostgres();
   onTestFinished(() => pair.stop());
   const url = await migrated(await pair.database());
@@ -291,6 +292,8 @@ test("a standby is refused", async () => {
   const { store } = await doctor(url);
   expect(store).toMatchObject({ ok: false, problems: [expect.stringContaining("it is a standby")] });
   const worker = startMember(["worker"], { ...SANDBOX, TARGETING_MCP_STORE: url });
-  expect(await worker.exited).toBe(1);
-  expect(worker.stderr()).toContain("to the primary server");
+  await delay(3000);
+  expect(worker.stderr()).toBe("");
+  await statement(url, "select pg_promote()");
+  await worker.logged("driving");
 });
