@@ -24,7 +24,10 @@ interface PageSessions<Person> {
    * was ended. Throws if the store of ended sessions cannot be read.
    */
   of(request: Request): Promise<PageSession<Person> | undefined>;
-  /** Ends a session. This process refuses its tokens at once, others with the same store within two seconds. */
+  /**
+   * Ends a session. This process refuses its tokens at once, others with the same store within two seconds. If the end
+   * cannot be stored, throws, and the session stays open, so that its person can end it again.
+   */
   end(session: PageSession<Person>): Promise<void>;
 }
 
@@ -73,8 +76,8 @@ export function pageSessions<Person>({
     },
     async end({ id, endsAt }) {
       for (const [one, at] of lookedAt) if (Math.abs(now() - at) >= FRESH_MS) lookedAt.delete(one);
-      ended.add(id);
       await shared?.add(id, endsAt);
+      ended.add(id);
     },
   };
 }

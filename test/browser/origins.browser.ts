@@ -136,6 +136,11 @@ test("over HTTP as well, until the person logs out", async () => {
       expect(await waitingRun(page)).toBe(runId);
       await attack(page, server.origin, runId ?? "");
       await staysInTab(page, server.origin, "Log in to approve or decline changes");
+      const logout = `${server.origin}/page/logout`;
+      await page.route(logout, (route) => route.fulfill({ status: 500, json: { message: "not ended" } }));
+      await named(page, "Log out").click();
+      await page.getByText("not ended").waitFor();
+      await page.unroute(logout);
       await named(page, "Log out").click();
       await named(page, "Log in").waitFor();
       expect(await page.evaluate("sessionStorage.length")).toBe(0);

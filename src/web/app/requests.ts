@@ -114,7 +114,12 @@ async function renew(): Promise<boolean> {
 }
 
 export async function logOut(): Promise<void> {
-  await send<unknown>(PATHS.logout);
+  const answer = await send<unknown>(PATHS.logout);
+  // If the server could not end the session, this tab keeps it, so that the person can try again.
+  if ("message" in answer && answer.status !== 401) {
+    outcome.value = answer.message;
+    return;
+  }
   keepSession(undefined);
   location.reload();
 }

@@ -200,6 +200,28 @@ test("a session that was ended stays over where the clock is wrong for a while",
   expect(await sessions.of(request(kept))).toBeUndefined();
 });
 
+test("a session whose end cannot be stored stays open, so that its person can log out again", async () => {
+  let isAway = true;
+  const shared = new Set<string>();
+  const store = {
+    async add(id: string) {
+      if (isAway) throw new Error("the store is away");
+      shared.add(id);
+    },
+    has: async (id: string) => shared.has(id),
+  };
+  const sessions = pageSessions({ person: z.string(), shared: store });
+  const token = sessions.open("ann");
+  const session = await sessions.of(request(token));
+  if (session === undefined) throw new Error("there is no session");
+  await expect(sessions.end(session)).rejects.toThrow("the store is away");
+  expect(await sessions.of(request(token))).toEqual(session);
+  isAway = false;
+  await sessions.end(session);
+  expect(await sessions.of(request(token))).toBeUndefined();
+  expect(shared).toEqual(new Set([session.id]));
+});
+
 test("what is sealed for one purpose is nothing for another, and an end that is no finite number, or too far away, is over", () => {
   const given = { key: new Uint8Array(32), content: z.string(), mostMs: 10, now: () => 0 };
   const [one, other] = [sealFor({ ...given, purpose: "one" }), sealFor({ ...given, purpose: "other" })];
