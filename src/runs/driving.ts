@@ -110,7 +110,9 @@ export function executeRun<Call extends ToolCall, Entry, State extends RunView<E
   return {
     kind: kind.name,
     header,
-    kept,
+    get kept() {
+      return context.store.inCallTime?.(header.runId, kept) ?? kept;
+    },
     rest,
     get state() {
       return other?.state ?? stateNow();

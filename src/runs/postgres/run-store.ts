@@ -83,6 +83,10 @@ export function storedRuns(
       return true;
     },
     mention,
+    inCallTime(runId, work) {
+      mention(runId);
+      return inCallTime(work, of.clock);
+    },
     record: (runId) => recordOf(database, runId),
     journal: (runId, lease, wasLeft) => openStoredJournal(of, runId, lease, wasLeft),
     parts: {
