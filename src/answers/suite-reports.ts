@@ -40,7 +40,7 @@ export function suiteReportAnswer(run: {
   readonly notSaved?: string;
 }) {
   const { environment, suiteId, target, report, approval, shownBefore, savedTo, notSaved } = run;
-  const { results, ended, ...counts } = report;
+  const { results, ended, isUnstored, ...counts } = report;
   const failure = ended && planningFailure(ended);
   const all = results.filter(({ status }) => status === "mismatched").map(mismatchRow);
   const budget = pageBudget();
@@ -67,13 +67,14 @@ export function suiteReportAnswer(run: {
       ? []
       : [`${failure.message}; this ended the tests after other test events had been sent`]),
     ...(notSaved === undefined ? [] : [`the report was not saved: ${plain(notSaved)}`]),
+    ...(isUnstored ? ["the report could not be stored, because the store failed or your share of it is full"] : []),
     ...notesOf(report),
     ...(shownBefore === undefined
       ? []
       : [`inspect_events now counts these test events too; with "since":"${shownBefore}" it counts only later events`]),
     ...basisNote(results.map(({ basis }) => basis)),
   ];
-  const reportUri = suiteReportUri(suiteId);
+  const reportUri = isUnstored ? undefined : suiteReportUri(suiteId);
   return renderAnswer(
     {
       environment,
@@ -102,7 +103,7 @@ export function suiteReportAnswer(run: {
       omitted > 0 && `(${omitted} more)`,
       ...(lost.length > 0 ? ["Without a usable answer:", fenced(unanswered.map(unansweredLine))] : []),
       lost.length > unanswered.length && `(${lost.length - unanswered.length} more)`,
-      `The suite: ${suiteUri(suiteId)}, the report on every case: ${reportUri}`,
+      `The suite: ${suiteUri(suiteId)}${reportUri === undefined ? "" : `, the report on every case: ${reportUri}`}`,
       savedTo !== undefined && `The report is saved to ${quoteUntrusted(savedTo)}`,
       ...nextSteps.map((step) => `Next: ${step}`),
     ],

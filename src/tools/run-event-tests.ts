@@ -316,9 +316,7 @@ async function reportOf(kept: KeptSuite, target: RunTestsInput["target"], contex
   // Tests run only during the call. When the call must be answered, the remaining tests are not run.
   await waitWithinCall(running, context);
   late.abort();
-  const report = await running;
-  await suites.keepReport(caller, kept, report);
-  return report;
+  return suites.keepReport(caller, kept, await running);
 }
 
 /** Returns the broken rule that decides an event's verdict, and how to fix the event. Undefined if there is none. */

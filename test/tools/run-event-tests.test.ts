@@ -1,10 +1,16 @@
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
 import { generateEventTests } from "../../src/events/suites/generate.ts";
+import { SuiteStore } from "../../src/events/suites/suite-store.ts";
+import { ShareFullError } from "../../src/runs/backend.ts";
+import { StoreUnavailableError } from "../../src/runs/store.ts";
+import { grant } from "../../src/tools/decide-run.ts";
 import type { ToolContext } from "../../src/tools/define-tool.ts";
 import { inspectEvents } from "../../src/tools/inspect-events.ts";
 import { runEventTestsTool } from "../../src/tools/run-event-tests.ts";
+import { decide } from "../../src/tools/write/decide.ts";
 import { answerOf, eventTools, outcomeOf } from "../support/event-tools.ts";
+import { memoryBackend } from "../support/memory-store.ts";
 
 const suite = generateEventTests({ eventNames: ["purchase"] });
 const report = z.looseObject({
@@ -244,6 +250,61 @@ describe("against a live endpoint", () => {
     const { context, sandbox } = await live(settings);
     await expect(answerOf(runEventTestsTool, configured, context)).rejects.toThrow(words);
     expect(sandbox.events()).toHaveLength(0);
+  });
+
+  const away = new StoreUnavailableError("the store cannot be reached; nothing was sent for this call", "Try again.");
+  const full = new ShareFullError("Your share of the store is full. Nothing was sent", "Apply plans.");
+
+  /** Starts tests whose suites cannot be stored any more once an event was sent. */
+  async function failingStore(thrown: Error, more: Partial<ToolContext> = {}) {
+    const texts = memoryBackend().suites;
+    const unlessSent = async (store: () => Promise<void>): Promise<void> => {
+      if (tools.sandbox.events().length > 0) throw thrown;
+      await store();
+    };
+    const suites = new SuiteStore({
+      ...texts,
+      put: (...given) => unlessSent(() => texts.put(...given)),
+      settle: (...given) => unlessSent(() => texts.settle(...given)),
+    });
+    const tools = await live({ ...more, suites });
+    return tools;
+  }
+
+  test.each([
+    ["cannot be reached", away],
+    ["is full", full],
+  ])("a store that %s once the tests are sent leaves their results in the answer", async (_title, thrown) => {
+    for (const confirm of ["ask", "off"] as const) {
+      const { context, sandbox } = await failingStore(thrown, { confirm });
+      const first = await answerOf(runEventTestsTool, configured, context);
+      const { token } = asked.safeParse(first.structured).data?.confirmation ?? {};
+      const again = () => answerOf(runEventTestsTool, { confirmation: token }, context);
+      const { structured, text } = token === undefined ? first : await again();
+      const sent = sandbox.events().length;
+      expect(sent).toBeGreaterThan(0);
+      expect(report.parse(structured).cases).toBe(suite.cases.length);
+      expect(structured).not.toHaveProperty("reportUri");
+      expect(text).toContain("the report could not be stored");
+      expect(text).not.toMatch(/nothing was sent|the report on every case/i);
+      if (token !== undefined) expect((await again()).structured).toEqual(structured);
+      expect(sandbox.events()).toHaveLength(sent);
+    }
+  });
+
+  test("tests approved on the page whose report cannot be stored are in the answer", async () => {
+    const { context, sandbox } = await failingStore(away, { confirm: "strict" });
+    const show = async ({ runId }: { readonly runId: string }): Promise<boolean> => {
+      const person = { who: "ann", caller: "local" };
+      const decision = { answer: "approved", channel: "page", person, saw: () => true } as const;
+      expect(await decide(runId, decision, context, { grant })).toMatchObject({ is: "done" });
+      return true;
+    };
+    const page = { isOffered: () => true, show };
+    const { structured, text } = await answerOf(runEventTestsTool, configured, { ...context, page });
+    expect(report.parse(structured).cases).toBe(suite.cases.length);
+    expect(text).toContain("the report could not be stored");
+    expect(sandbox.events().length).toBeGreaterThan(0);
   });
 
   test("off asks nobody", async () => {

@@ -34,6 +34,8 @@ const plannedOf = (caller: string): string => `planned ${caller}`;
  */
 export class SuiteStore {
   readonly #texts: SuiteTexts;
+  /** The reports that could not be stored for their approval tokens, by token. */
+  readonly #unsettled = new Map<string, SuiteReport>();
 
   constructor(texts: SuiteTexts) {
     this.#texts = texts;
@@ -47,8 +49,10 @@ export class SuiteStore {
     return kept;
   }
 
-  keepReport(caller: string, kept: KeptSuite, report: SuiteReport): Promise<void> {
-    return this.#put(caller, { ...kept, report });
+  /** Stores a report and returns it. If that fails, marks it instead: its tests were sent, and the caller must know. */
+  async keepReport(caller: string, kept: KeptSuite, report: SuiteReport): Promise<SuiteReport> {
+    const isStored = await isDone(this.#put(caller, { ...kept, report }));
+    return isStored ? report : { ...report, isUnstored: true };
   }
 
   async find(caller: string, suiteId: string): Promise<KeptSuite | undefined> {
@@ -66,6 +70,8 @@ export class SuiteStore {
    * returns the stored report. Throws a RunStoreError if there is no report yet.
    */
   async runOnce(yes: string, run: () => Promise<SuiteReport>): Promise<SuiteReport> {
+    const unsettled = this.#unsettled.get(yes);
+    if (unsettled !== undefined) return unsettled;
     if (!(await this.#texts.claim(yes))) {
       const given = parseStored(await this.#texts.settled(yes), suiteReport);
       if (given !== undefined) return given;
@@ -75,12 +81,12 @@ export class SuiteStore {
       );
     }
     const given = await run();
-    await this.#texts.settle(yes, JSON.stringify(given));
+    if (!(await isDone(this.#texts.settle(yes, JSON.stringify(given))))) this.#unsettled.set(yes, given);
     return given;
   }
 
   async wasRun(yes: string): Promise<boolean> {
-    return (await this.#texts.settled(yes)) !== undefined;
+    return this.#unsettled.has(yes) || (await this.#texts.settled(yes)) !== undefined;
   }
 
   /** Stores tests that a person has to approve first. `yes` is the token of that approval. */
@@ -95,6 +101,17 @@ export class SuiteStore {
   #put(caller: string, kept: KeptSuite): Promise<void> {
     return this.#texts.put(caller, kept.suiteId, JSON.stringify(kept));
   }
+}
+
+/** Returns false if the store fails. */
+function isDone(storing: Promise<void>): Promise<boolean> {
+  return storing.then(
+    () => true,
+    (thrown: unknown) => {
+      if (thrown instanceof RunStoreError) return false;
+      throw thrown;
+    },
+  );
 }
 
 function parseStored<T>(text: string | undefined, form: z.ZodType<T>): T | undefined {

@@ -106,6 +106,8 @@ export const suiteReport = z.object({
   results: z.array(caseResult),
   /** Set if an error that concerns all cases, such as an invalid key, ended the run: the stored fields of the error. */
   ended: z.record(z.string(), z.unknown()).exactOptional(),
+  /** Set if the report could not be stored with its suite after the tests had been sent. */
+  isUnstored: z.literal(true).exactOptional(),
 });
 
 /** The report of a suite that was run. `cases` is the sum of `matched`, `mismatched` and `unobservable`. */
