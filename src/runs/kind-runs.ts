@@ -430,7 +430,7 @@ const DECLINED_MS = 600_000;
 /** How long an ended run counts as recent, in ms: an identical call may resume or report it. */
 export const SAME_CALL_MS = 3_600_000;
 
-type AnyStore = Pick<RunStore, "withCallLock" | "list" | "record" | "isDriven" | "read">;
+type AnyStore = Pick<RunStore, "withCallLock" | "list" | "lastChanged" | "record" | "isDriven" | "read">;
 
 /**
  * Returns the last run of an identical call, read by `attach`, if it had no result yet when this call arrived.
@@ -442,19 +442,29 @@ export function startOrJoin<R>(
   { attach, make }: { readonly attach: (runId: string) => Promise<R | undefined>; readonly make: () => Promise<R> },
 ): Promise<R> {
   return store.withCallLock(fingerprint, async () => {
-    const [last] = await store.list({ lastOf: fingerprint });
+    const last = await lastRun(store, fingerprint);
     if (last !== undefined && (await isOfSameTime(store, last, arrivedAt))) {
       // A run that cannot be read is not joined. Mostly, its process ended while storing it, so it was never started.
-      const found = await undefinedIfUnreadable(attach(last));
+      const found = await undefinedIfUnreadable(attach(last.runId));
       if (found !== undefined) return found;
     }
     return make();
   });
 }
 
-async function isOfSameTime(store: AnyStore, runId: string, arrivedAt: number): Promise<boolean> {
-  const { rest } = (await store.record(runId)) ?? {};
-  return rest === undefined || rest.updatedAt > arrivedAt || store.isDriven(runId);
+interface LastRun {
+  readonly runId: string;
+  readonly endedAt: number | undefined;
+}
+
+async function lastRun(store: AnyStore, fingerprint: string): Promise<LastRun | undefined> {
+  if (store.lastChanged !== undefined) return store.lastChanged(fingerprint);
+  const [runId] = await store.list({ lastOf: fingerprint });
+  return runId === undefined ? undefined : { runId, endedAt: (await store.record(runId))?.rest?.updatedAt };
+}
+
+async function isOfSameTime(store: AnyStore, { runId, endedAt }: LastRun, arrivedAt: number): Promise<boolean> {
+  return endedAt === undefined || endedAt > arrivedAt || store.isDriven(runId);
 }
 
 /** Returns a function that calls `work` once for all callers. After a failure, the next caller calls it again. */

@@ -105,6 +105,10 @@ export function storedRuns(
       return found && { text: found.changes, bytes: Number(found.bytes) };
     },
     list: (query) => idsOf(database, ...queryOf(query)),
+    async lastChanged(fingerprint) {
+      const [last] = await database.rows<{ id: string; ended: boolean; ago: number }>(LAST_CHANGED, [fingerprint]);
+      return last && { runId: last.id, endedAt: last.ended ? of.clock.now() - last.ago : undefined };
+    },
     withCallLock: (fingerprint, work) => turns.hold(`turn:${callGroupOf(fingerprint)}`, work, callEnds(of.clock)),
     lease: (runId) =>
       takeLease(of, driverOf(runId), (released) => {
@@ -277,6 +281,15 @@ async function recordOf(database: Database, runId: string): Promise<RunRecord | 
 
 /** The statuses of stopped runs, as SQL. Only stopped runs have a summary. */
 const AT_REST = "('interrupted', 'finished', 'cancelled', 'declined', 'expired')";
+
+/**
+ * SQL that finds the run of a call that changed last, and how many milliseconds ago by the clock of the database. Clocks
+ * of processes, and so the order of run IDs, may be wrong. If the clock was set back, a change may seem to be ahead.
+ */
+const LAST_CHANGED = `
+  select id, status in ${AT_REST} as ended,
+    (abs(extract(epoch from clock_timestamp() - changed_at)) * 1000)::float8 as ago
+  from targeting_mcp.run where fingerprint = $1 order by ago limit 1`;
 
 type StoredRecord = { readonly record: string | null; readonly version: string };
 
