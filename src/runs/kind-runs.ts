@@ -396,7 +396,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     const known = executeRun(this.kind, this.#context, parts, {
       find: () => this.#kept.find(runId),
       ended: () => {
-        this.#driven.delete(runId);
+        // After an outage, this process may execute the run again, and this is the end of the former execution.
+        if (this.#driven.get(runId) === known) this.#driven.delete(runId);
         void this.recoverOrphans().catch(() => undefined);
       },
     });

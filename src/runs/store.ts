@@ -138,10 +138,7 @@ export interface RunStore {
   /** Waits for work on a run. If the present call must be answered first, throws an error that names the run. */
   inCallTime?<T>(runId: string, work: Promise<T>): Promise<T>;
   isDriven(runId: string): Promise<boolean>;
-  /**
-   * Keeps a run that is not planned yet, even if the call that created it fails. Returns false if it was removed. Absent
-   * if the failure of a call removes no run.
-   */
+  /** Keeps a run that is not planned yet, even if its call fails. False if it was removed. Absent if none is removed. */
   retain?(runId: string): Promise<boolean>;
   /**
    * Opens a journal for writing. `wasLeft`: the process that executed the run before did not bring it to rest. If the
