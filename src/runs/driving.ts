@@ -110,9 +110,7 @@ export function executeRun<Call extends ToolCall, Entry, State extends RunView<E
   return {
     kind: kind.name,
     header,
-    get kept() {
-      return context.store.inCallTime?.(header.runId, kept) ?? kept;
-    },
+    kept,
     rest,
     get state() {
       return other?.state ?? stateNow();

@@ -152,10 +152,7 @@ export interface Run<Call extends ToolCall = ToolCall, State extends ReportedSta
   readonly header: RunHeader<Call>;
   readonly state: State;
   status(): RunStatus;
-  /**
-   * Resolves when the run is on disk or could not be written. A call is answered only then. Read it in each call that
-   * waits for it: rejects with a StoreUnavailableError if the present call must be answered first.
-   */
+  /** Resolves when the run is on disk or could not be written. A call is answered only then. */
   readonly kept: Promise<void>;
   /** Resolves when no process executes the run any more, or this process cannot follow it. Never rejects. */
   readonly rest: Promise<void>;

@@ -135,8 +135,6 @@ export interface RunStore {
   lease(runId: string): Promise<Lease | undefined>;
   /** If the store does not answer this call in time, the error names this run. Absent for a store of this machine. */
   mention?(runId: string): void;
-  /** Waits for work on a run. If the present call must be answered first, throws an error that names the run. */
-  inCallTime?<T>(runId: string, work: Promise<T>): Promise<T>;
   isDriven(runId: string): Promise<boolean>;
   /** Keeps a run that is not planned yet, even if its call fails. False if it was removed. Absent if none is removed. */
   retain?(runId: string): Promise<boolean>;

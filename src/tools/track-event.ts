@@ -75,6 +75,7 @@ export const trackEvent = {
       { ...planned, requested: context.requested },
       context.caller,
     );
+    await run.kept;
     await followRun(run, context);
     const notes = repeat === undefined ? emptyNotes : [repeatedEventWords(repeat, true)];
     return eventRunReport(run, context, { notes }, planned.source);

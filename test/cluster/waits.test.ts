@@ -70,23 +70,6 @@ async function delayed(event: string, on: string, condition: string): Promise<()
   return () => statement(cluster.store, `drop trigger delayed on ${on}; drop function delay_statement`);
 }
 
-test.each([
-  ["track_event", { uid: "u", eventName: "app_open" }],
-  ["track_events", { events: [{ uid: "u", eventName: "app_open" }] }],
-])("%s answers with its wait and names its run, although the store does not write the journal", async (name, args) => {
-  const events = { EVENT_API_URL: cluster.service.url, EVENT_APP_KEY: "sandbox-app-key" };
-  const one = await startReplica({ ...cluster.settings, ...events, TARGETING_MCP_WAIT_MS: "1000" });
-  const end = await delayed("insert", "targeting_mcp.entry", "true");
-  const answers = await Promise.all([call(one.url, name, args), call(one.url, name, args)]);
-  const runIds = answers.map(({ content }) => /run (\w{26}) may have started/.exec(JSON.stringify(content))?.[1]);
-  for (const answer of answers) {
-    expect(answer).toMatchObject({ isError: true, structuredContent: { error: { errorCode: "STORE_UNAVAILABLE" } } });
-  }
-  await end();
-  const [runId = "no run"] = runIds.filter((id) => id !== undefined);
-  expect(await restOf(one.url, runId)).toMatchObject({ status: "succeeded", counts: { succeeded: 1 } });
-});
-
 test("a call that a slow store answers too late names its run, which is removed unless it has started", async () => {
   const one = await startReplica({ ...cluster.settings, TARGETING_MCP_WAIT_MS: "1000" });
   const targetingId = await cluster.service.targeting("Slow");

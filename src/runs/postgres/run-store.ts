@@ -83,10 +83,6 @@ export function storedRuns(
       return true;
     },
     mention,
-    inCallTime(runId, work) {
-      mention(runId);
-      return inCallTime(work, of.clock);
-    },
     record: (runId) => recordOf(database, runId),
     journal: (runId, lease, wasLeft) => openStoredJournal(of, runId, lease, wasLeft),
     parts: {
