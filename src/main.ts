@@ -211,8 +211,8 @@ async function main(argv: readonly string[]): Promise<number> {
   return command.run(line);
 }
 
-function commandOf(name: string | undefined): Command | undefined {
-  return name !== undefined && Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+function commandOf(name = ""): Command | undefined {
+  return Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
 }
 
 function print(text: string): number {
@@ -220,12 +220,13 @@ function print(text: string): number {
   return 0;
 }
 
+let last = "";
 try {
   process.exitCode = await main(process.argv.slice(2));
-  // Ends the process after all output is written. Open sockets and timers would otherwise keep it alive.
-  process.stdout.write("", () => process.exit());
 } catch (thrown) {
   if (!(thrown instanceof SettingsError)) throw thrown;
+  last = `targeting-mcp: ${thrown.message}\n`;
   process.exitCode = commandOf(process.argv[2])?.wrongUsage ?? WRONG_USAGE;
-  process.stderr.write(`targeting-mcp: ${thrown.message}\n`, () => process.exit());
 }
+// Ends the process after all output is written. Open sockets and timers would otherwise keep it alive.
+process.stdout.write("", () => process.stderr.write(last, () => process.exit()));

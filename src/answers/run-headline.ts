@@ -447,7 +447,7 @@ export function interruptedHint(runs: readonly Interrupted[]): readonly string[]
 
 export const STOP_REQUESTED = "the run stops after the request in flight and sends nothing more";
 export const STOP_NOT_STORED =
-  "the server stops the run after the request in flight, but could not store this because its store is unavailable. If the server restarts before the store answers, the run may continue: then call cancel_run again";
+  "this process stops the run after the request in flight, but its store is unavailable. Until it answers, another process may continue the run: then call cancel_run again";
 
 export interface RunRow {
   readonly runId: string;

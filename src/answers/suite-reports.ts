@@ -67,7 +67,9 @@ export function suiteReportAnswer(run: {
       ? []
       : [`${failure.message}; this ended the tests after other test events had been sent`]),
     ...(notSaved === undefined ? [] : [`the report was not saved: ${plain(notSaved)}`]),
-    ...(isUnstored ? ["the report could not be stored, because the store failed or your share of it is full"] : []),
+    ...(isUnstored
+      ? ["the report was not stored in time: the store is slow or fails, or your share of it is full"]
+      : []),
     ...notesOf(report),
     ...(shownBefore === undefined
       ? []

@@ -40,7 +40,6 @@ export type Requested = Pick<RunHeader, "client" | "fileName" | "person">;
  * This delays no request, because none may be sent so soon after a takeover.
  */
 const READ_LATER_MS = 250;
-/** The pause before a request to stop a run, which could not be stored, is stored again, in milliseconds. */
 const ASK_AGAIN_MS = 250;
 
 export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>, Given, Again = Given> {
@@ -49,6 +48,8 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   readonly #driven = new Map<string, Run<Call, State> & Partial<Pick<ExecutedRun<Call, State>, "isCurrent">>>();
   readonly #starting = new Map<string, Promise<Run<Call, State> | undefined>>();
   readonly #kept: LoadedRuns<Call, Entry, State>;
+  /** The runs whose stop was requested here and could not be stored yet. */
+  readonly #owedStops = new Set<string>();
   #isStopping = false;
   readonly #tidyOnce = onceDone(() => this.#kept.recoverOrphans((runId) => this.#driven.has(runId)));
 
@@ -165,6 +166,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
    */
   async resume(runId: string, given?: Again): Promise<Run<Call, State> | undefined> {
     const { store } = this.#context;
+    this.#owedStops.delete(runId);
     const stored = this.#driven.has(runId) ? undefined : await this.stored(runId);
     const isUnbegun = stored !== undefined && isUnstarted(stored.record.status);
     const isPlanned = isUnbegun && (this.kind.isPlannedFirst || stored.header.dryRun === true);
@@ -264,6 +266,7 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     const left = understood(this.kind, stored);
     if (left === undefined) return undefined;
     await this.checkExecutable(left.header);
+    if (this.#owedStops.has(left.header.runId)) await store.stops.ask(left.header.runId);
     const lease = await store.lease(left.header.runId);
     if (lease === undefined) return undefined;
     if (lease.isTakenOver) {
@@ -310,15 +313,12 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
     return this.#kept.stored(runId);
   }
 
-  /**
-   * Cancels a run in any process. After that, only requests already announced in the journal are sent. Calls `onUnstored`
-   * if only this process, which executes the run, knows of it yet.
-   */
+  /** Cancels a run in any process. Calls `onUnstored` if only this process, which executes it, knows of it yet. */
   async cancel(runId: string, onUnstored = () => {}): Promise<Run<Call, State> | undefined> {
     const driven = this.#driven.get(runId);
     if (driven?.stop("cancelled")) {
       // Also stored, for a process that takes over the run. If the store is unavailable, this process still stops it.
-      if (this.#context.store.left !== undefined && !(await this.#isStopStored(driven))) onUnstored();
+      if (this.#context.store.left !== undefined && !(await this.#isStopStored(runId))) onUnstored();
       return driven;
     }
     await this.#kept.cancel(runId);
@@ -326,17 +326,24 @@ export class KindRuns<Call extends ToolCall, Entry, State extends RunView<Entry>
   }
 
   /** Stores a request to stop a run of this process. If the store is unavailable, returns false and stores it later. */
-  async #isStopStored(driven: Run<Call, State>): Promise<boolean> {
+  async #isStopStored(runId: string): Promise<boolean> {
     const { clock, store } = this.#context;
-    const asked = store.stops.ask(driven.header.runId).then(() => true);
-    if ((await undefinedIf((thrown) => thrown instanceof StoreUnavailableError, asked)) === true) return true;
+    this.#owedStops.add(runId);
     const again = async (): Promise<void> => {
       await clock.sleep(ASK_AGAIN_MS);
-      if (driven.status() === "running") await this.#isStopStored(driven);
+      if (this.#owedStops.has(runId) && !this.#isStopping) await this.#isStopStored(runId);
     };
-    // A store that refuses the request gets no further one. The run still stops here.
-    void beyondCall(() => again().catch(() => undefined));
-    return false;
+    let isAway = false;
+    try {
+      await store.stops.ask(runId);
+    } catch (thrown) {
+      isAway = thrown instanceof StoreUnavailableError;
+      if (!isAway) throw thrown;
+      void beyondCall(() => again().catch(() => undefined));
+    } finally {
+      if (!isAway) this.#owedStops.delete(runId);
+    }
+    return !isAway;
   }
 
   /** Ends a run that is not started. Undefined if it is started, not stored, or of a kind that is not planned first. */

@@ -129,7 +129,7 @@ export interface RunStore {
    * Fast even if many are stored.
    */
   list(query: RunQuery): Promise<readonly string[]>;
-  /** Returns the run that changed last, and when it ended by this process's clock. Absent in a store of one machine. */
+  /** Returns the run with the last entry, and its time by this process's clock if it ended. Absent on one machine. */
   lastChanged?(fingerprint: string): Promise<{ runId: string; endedAt: number | undefined } | undefined>;
   /** Takes the lease of a run. Undefined while it is held. The previous holder can then only use `appendLate`. */
   lease(runId: string): Promise<Lease | undefined>;

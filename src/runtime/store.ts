@@ -32,7 +32,8 @@ export async function isStoreReady(
   if (store === undefined) return true;
   const { prepareStore } = await import("../runs/postgres/start.ts");
   try {
-    for (const weakness of await whenReachable(() => prepareStore(store, { migrates, sealKey }))) {
+    const onAway = (error: unknown): void => log.warn("waiting for the store", { error });
+    for (const weakness of await whenReachable(() => prepareStore(store, { migrates, sealKey }), onAway)) {
       log.warn(weakness, {});
     }
     return true;
@@ -44,16 +45,20 @@ export async function isStoreReady(
 
 /**
  * Repeats `work` for half a minute while the store cannot be reached, because a database often starts together with the
- * server, and needs time after a crash. Then throws the last StoreUnavailableError. Throws other errors at once.
+ * server, and needs time after a crash. Then throws the last StoreUnavailableError. Throws other errors at once. Calls
+ * `onAway` with the first error.
  */
-export async function whenReachable<T>(work: () => Promise<T>): Promise<T> {
+export async function whenReachable<T>(work: () => Promise<T>, onAway?: (thrown: unknown) => void): Promise<T> {
   const begin = systemClock.monotonic();
+  let isKnown = false;
   for (;;) {
     try {
       return await work();
     } catch (thrown) {
       const isOver = systemClock.monotonic() - begin >= WAIT_MS;
       if (isOver || !(thrown instanceof StoreUnavailableError)) throw thrown;
+      if (!isKnown) onAway?.(thrown);
+      isKnown = true;
     }
     await systemClock.sleep(AGAIN_MS);
   }

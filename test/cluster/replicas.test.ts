@@ -153,7 +153,7 @@ describe("the store", () => {
     await cluster.postgres.kill();
     try {
       const answer = await call(one.url, "cancel_run", { runId: told.runId });
-      expect(JSON.stringify(answer.content)).toContain("could not store this because its store is unavailable");
+      expect(JSON.stringify(answer.content)).toContain("but its store is unavailable");
       // Longer than a lease lasts, so that any process may continue the run.
       await new Promise((resolve) => setTimeout(resolve, 7000));
     } finally {

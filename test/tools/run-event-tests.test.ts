@@ -285,7 +285,7 @@ describe("against a live endpoint", () => {
       expect(sent).toBeGreaterThan(0);
       expect(report.parse(structured).cases).toBe(suite.cases.length);
       expect(structured).not.toHaveProperty("reportUri");
-      expect(text).toContain("the report could not be stored");
+      expect(text).toContain("the report was not stored in time");
       expect(text).not.toMatch(/nothing was sent|the report on every case/i);
       if (token !== undefined) expect((await again()).structured).toEqual(structured);
       expect(sandbox.events()).toHaveLength(sent);
@@ -303,7 +303,7 @@ describe("against a live endpoint", () => {
     const page = { isOffered: () => true, show };
     const { structured, text } = await answerOf(runEventTestsTool, configured, { ...context, page });
     expect(report.parse(structured).cases).toBe(suite.cases.length);
-    expect(text).toContain("the report could not be stored");
+    expect(text).toContain("the report was not stored in time");
     expect(sandbox.events().length).toBeGreaterThan(0);
   });
 

@@ -58,7 +58,7 @@ export function openDatabase({ url, listenUrl, connections }: DatabaseOptions, c
       });
       return until === undefined ? inCallTime(made, clock) : rejectOnAbort(made, until);
     },
-    /** Opens a connection whose statements fail if they are not answered within `answerMs`. End it with `hangUp`. */
+    /** Opens a connection whose statements fail if they are not answered within `answerMs`. */
     async direct(answerMs = ANSWER_MS): Promise<pg.Client> {
       const client = new pg.Client({ ...common, connectionString: listenUrl ?? url, query_timeout: answerMs });
       client.on("error", () => undefined);

@@ -253,8 +253,10 @@ end $$;
 export const MIGRATIONS: readonly string[] = [FIRST];
 
 const MIGRATING = "1953325936, 0";
-/** How long a process waits for another one that migrates, and for each migration, in milliseconds. */
+/** How long a process waits for another one that migrates, in milliseconds. */
 const MIGRATING_MS = 60_000;
+/** How long a migration may take, in milliseconds: tables may be large. */
+const MIGRATION_MS = 3_600_000;
 
 const THERE = `select to_regnamespace('${SCHEMA}') is not null as schema, to_regclass('${SCHEMA}.migration') is not null as tables`;
 
@@ -283,7 +285,9 @@ export async function migrate(database: Pick<Database, "direct">): Promise<Table
     const found = rows[0]?.found ?? 0;
     for (const [place, sql] of MIGRATIONS.entries()) {
       if (place < found) continue;
-      await client.query(`${sql}; insert into ${SCHEMA}.migration values (${place + 1})`);
+      const text = `${sql}; insert into ${SCHEMA}.migration values (${place + 1})`;
+      const migration = { text, query_timeout: MIGRATION_MS };
+      await client.query(migration);
     }
     await client.query("commit");
     return { found, wanted: MIGRATIONS.length };

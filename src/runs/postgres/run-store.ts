@@ -279,8 +279,9 @@ async function recordOf(database: Database, runId: string): Promise<RunRecord | 
 const AT_REST = "('interrupted', 'finished', 'cancelled', 'declined', 'expired')";
 
 /**
- * SQL that finds the run of a call that changed last, and how many milliseconds ago by the clock of the database. Clocks
- * of processes, and so the order of run IDs, may be wrong. If the clock was set back, a change may seem to be ahead.
+ * SQL that finds the run of a call that was created last or got the last journal entry, and how many milliseconds ago
+ * by the clock of the database. Clocks of processes, and so the order of run IDs, may be wrong. If the database's clock
+ * was set back, this may seem to be ahead.
  */
 const LAST_CHANGED = `
   select id, status in ${AT_REST} as ended,

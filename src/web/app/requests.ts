@@ -115,8 +115,8 @@ async function renew(): Promise<boolean> {
 
 export async function logOut(): Promise<void> {
   const answer = await send<unknown>(PATHS.logout);
-  // If the server could not end the session, this tab keeps it, so that the person can try again.
-  if ("message" in answer && answer.status !== 401) {
+  // If the server could not end the session now, this tab keeps it, so that the person can try again.
+  if ("message" in answer && (answer.status === 0 || answer.status >= 500)) {
     outcome.value = answer.message;
     return;
   }
