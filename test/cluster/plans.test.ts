@@ -29,7 +29,7 @@ test("a plan that one replica makes is running on another one, until it is there
     ["plan_targeting", { desired }],
     ["undo_run", { runId: added }],
   ] as const) {
-    const { runId, status } = reportOf(await call(one.url, tool, args));
+    const { runId, status } = await runOf(one.url, tool, args);
     expect(status).toBe("running");
     expect(reportOf(await call(other.url, "get_run", { runId })).status).toBe("running");
     const listed = await call(other.url, "get_run", { limit: 1 });
