@@ -220,13 +220,13 @@ function print(text: string): number {
   return 0;
 }
 
-let last = "";
+let problem = "";
 try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (thrown) {
   if (!(thrown instanceof SettingsError)) throw thrown;
-  last = `targeting-mcp: ${thrown.message}\n`;
+  problem = `targeting-mcp: ${thrown.message}\n`;
   process.exitCode = commandOf(process.argv[2])?.wrongUsage ?? WRONG_USAGE;
 }
 // Ends the process after all output is written. Open sockets and timers would otherwise keep it alive.
-process.stdout.write("", () => process.stderr.write(last, () => process.exit()));
+process.stdout.write("", () => process.stderr.write(problem, () => process.exit()));

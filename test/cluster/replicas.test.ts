@@ -14,6 +14,9 @@ import {
 } from "./cluster.ts";
 import { statement } from "./postgres.ts";
 
+/** After this time, any process may continue a run whose lease was not renewed. Only the database's clock ends a lease. */
+const LONGER_THAN_A_LEASE_MS = 7000;
+
 const cluster = withService({ TARGETING_MCP_CONFIRM: "ask", TARGETING_MCP_WAIT_MS: "1500" });
 
 /** Makes every write of the service slow. Returns a call whose run takes several seconds. */
@@ -154,8 +157,7 @@ describe("the store", () => {
     try {
       const answer = await call(one.url, "cancel_run", { runId: told.runId });
       expect(JSON.stringify(answer.content)).toContain("but its store is unavailable");
-      // Longer than a lease lasts, so that any process may continue the run.
-      await new Promise((resolve) => setTimeout(resolve, 7000));
+      await new Promise((resolve) => setTimeout(resolve, LONGER_THAN_A_LEASE_MS));
     } finally {
       await cluster.postgres.start();
     }

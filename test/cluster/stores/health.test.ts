@@ -5,7 +5,8 @@ import { storeProxy } from "../store-proxy.ts";
 
 const cluster = withPostgres();
 
-async function start() {
+/** Starts a service with an empty store. Returns it, and the settings of processes that use them. */
+async function serviceAndSettings() {
   const service = await startService();
   cluster.closing.push(service.close);
   const settings = {
@@ -15,6 +16,11 @@ async function start() {
     TARGETING_MCP_STORE: await cluster.postgres.database(),
     TARGETING_MCP_METRICS: "on",
   };
+  return { service, settings };
+}
+
+async function start() {
+  const { service, settings } = await serviceAndSettings();
   const replica = await startReplica({ ...settings, TARGETING_MCP_DRIVE: "off" });
   const worker = startMember(["worker", "--port", "0"], settings);
   const { url = "" } = await worker.logged("driving");
@@ -57,15 +63,7 @@ test("without its store a process lives and is not ready, and is ready again by 
 test.each(["http", "worker"])(
   "a process that cannot listen ends: %s",
   async (command) => {
-    const service = await startService();
-    cluster.closing.push(service.close);
-    const settings = {
-      TARGETING_API_URL: service.url,
-      TARGETING_API_KEY: "sandbox-key",
-      TARGETING_MCP_MODE: "live",
-      TARGETING_MCP_STORE: await cluster.postgres.database(),
-      TARGETING_MCP_METRICS: "on",
-    };
+    const { settings } = await serviceAndSettings();
     const replica = await startReplica({ ...settings, TARGETING_MCP_DRIVE: "off" });
     const late = startMember([command, "--port", new URL(replica.url).port], settings);
     expect(await late.exited).toBeGreaterThan(0);
