@@ -4,7 +4,7 @@ import type { SheetHeader, SheetRow } from "./sheet-rows.ts";
 import { isDate } from "./total-rows.ts";
 import { truthReader } from "./truth.ts";
 
-/** The most lines that are collected for a note. */
+/** How many lines are collected: one more than a note names, which shows that there are more. */
 const MAX_LINES = 21;
 
 const truthIn = truthReader();

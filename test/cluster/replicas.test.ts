@@ -14,7 +14,7 @@ import {
 } from "./cluster.ts";
 import { statement } from "./postgres.ts";
 
-/** After this time, any process may continue a run whose lease was not renewed. Only the database's clock ends a lease. */
+/** After this time, any process may continue a run whose lease was not renewed. The database's clock decides. */
 const LONGER_THAN_A_LEASE_MS = 7000;
 
 const cluster = withService({ TARGETING_MCP_CONFIRM: "ask", TARGETING_MCP_WAIT_MS: "1500" });

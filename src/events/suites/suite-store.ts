@@ -49,7 +49,7 @@ export class SuiteStore {
     return kept;
   }
 
-  /** Stores a report and returns it. If that fails, marks it instead: its tests were sent, and the caller must know. */
+  /** Stores a report and returns it. If that fails, returns it as `isUnstored`: its tests were sent all the same. */
   async keepReport(caller: string, kept: KeptSuite, report: SuiteReport): Promise<SuiteReport> {
     const isStored = await isDone(this.#put(caller, { ...kept, report }));
     return isStored ? report : { ...report, isUnstored: true };
