@@ -68,7 +68,8 @@ describe("replicas", () => {
     const [one, other] = [await startReplica(cluster.settings), await startReplica(cluster.settings)];
     const { targetingId, told, names } = await slowRun(one, 1500);
     expect(told.status).toBe("running");
-    await call(other.url, "cancel_run", { runId: told.runId });
+    // On a busy machine, the store may answer too late for the wait of one call, whose answer then is an error.
+    await expect.poll(async () => (await call(other.url, "cancel_run", { runId: told.runId })).isError).toBeFalsy();
     expect((await restOf(other.url, told.runId)).status).toBe("cancelled");
     const { counts } = reportOf(await call(one.url, "get_run", { runId: told.runId }));
     const there = await cluster.service.options(targetingId);
